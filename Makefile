@@ -1,0 +1,50 @@
+# Two commands: `make run` sets up and runs the embedded default, `make test` sets up and tests.
+SHELL := /bin/sh
+BIN := .venv/bin
+RUN := envs/requirements.txt
+TEST := $(RUN) envs/requirements-test.txt
+
+.PHONY: help run test unit lint bench seeds report clean
+
+help:
+	@echo "make run     set up, and run both embedded studies (about five minutes on two cores)"
+	@echo "make test    set up, and run lint and all tests"
+	@echo "make bench   measure speed and memory, printed as ratios"
+	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
+	@echo "make report  pack the figures and tables of the last run into report.zip"
+	@echo "make clean   remove results"
+
+run:
+	@envs/install $(RUN)
+	$(BIN)/snakemake --cores 8 --resources gpu=1
+
+test: lint
+	$(BIN)/python -m pytest tests/unit -n 2
+	$(BIN)/python -m pytest tests/workflow tests/end_to_end -n 2
+
+unit:
+	@envs/install $(TEST)
+	$(BIN)/python -m pytest tests/unit -n 2
+
+lint:
+	@envs/install $(TEST)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint --config "studies=[phantom,digits]"
+
+bench:
+	@envs/install $(RUN)
+	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks
+
+seeds:
+	@envs/install $(RUN)
+	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks.seeds
+
+report:
+	@envs/install $(RUN)
+	$(BIN)/snakemake --cores 1 --report report.zip
+
+clean:
+	rm -rf results

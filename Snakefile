@@ -1,0 +1,38 @@
+"""STAMP: from data to figures, one branch a model."""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config/config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/datasets.smk"
+include: "rules/pairs.smk"
+include: "rules/pixels.smk"
+include: "rules/models.smk"
+include: "rules/logits.smk"
+include: "rules/calibrate.smk"
+include: "rules/score.smk"
+include: "rules/evaluate.smk"
+include: "rules/correlate.smk"
+include: "rules/leaderboard.smk"
+include: "rules/figures.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        [ends(study) for study in PLAN.studies.values()],
+
+
+onsuccess:
+    for study in PLAN.studies.values():
+        print(f"{study.title}: {PLAN.results}/{study.name}/leaderboard.csv")
+        print(f"    statistics and figures: {PLAN.results}/{study.name}/statistics/, figures/")
+
+
+onerror:
+    print(f"A job failed: its own line stands above and in {PLAN.results}/<study>/logs/.")

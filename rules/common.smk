@@ -1,0 +1,116 @@
+"""The configuration, checked, and the few functions that the stages share."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(workflow.basedir)
+SCRIPTS = ROOT / "workflow" / "scripts"
+if str(SCRIPTS) not in sys.path:
+    sys.path.insert(0, str(SCRIPTS))
+
+from stamp.config import load as load_config
+from stamp.device import choose as choose_device
+from stamp.digest import code_digest as digest_code
+from stamp.errors import UserError
+from stamp.models.registry import versions
+
+try:
+    PLAN = load_config(config)
+    DEVICE = choose_device(PLAN.device)
+except UserError as mistake:
+    sys.exit(f"stamp: {mistake}")
+
+RESULTS = PLAN.results
+FIGURES = ["targets", "ranks", "forest"]
+
+
+def one_of(names):
+    """A wildcard constraint that lets exactly these names through."""
+    return "|".join(re.escape(name) for name in sorted(names)) or "none^"
+
+
+wildcard_constraints:
+    study=one_of(PLAN.studies),
+    dataset=one_of(PLAN.datasets),
+    model=one_of(key for study in PLAN.studies.values() for key in study.models),
+    target=one_of(key for study in PLAN.studies.values() for key in study.targets),
+    view=one_of(
+        {"source", "id", "train"} | {key for study in PLAN.studies.values() for key in study.targets}
+    ),
+    figure=one_of(FIGURES),
+
+
+def code_of(script, *modules):
+    """The digest of a script and the library modules it imports, for a rule's params."""
+    return digest_code(SCRIPTS / script, *modules)
+
+
+def study_of(wildcards):
+    return PLAN.studies[wildcards.study]
+
+
+def model_of(wildcards):
+    """The model of a job; one that the study does not have is not made by any rule."""
+    models = study_of(wildcards).models
+    if wildcards.model not in models:
+        raise ValueError(f"study '{wildcards.study}' has no model '{wildcards.model}'")
+    return models[wildcards.model]
+
+
+def of_study(*path):
+    """A function from wildcards to a part of the study, by attribute and keys."""
+
+    def part(wildcards):
+        value = getattr(study_of(wildcards), path[0])
+        for key in path[1:]:
+            value = value[key]
+        return value
+
+    return part
+
+
+def index_of(name):
+    """The index file of a data set."""
+    return f"{RESULTS}/datasets/{name}/index.parquet"
+
+
+def images_of(name):
+    """What must be on disk for a data set's images to be read: the folder that a rule made, if any."""
+    made = PLAN.datasets[name].access in ("generated", "bundled")
+    return [f"{RESULTS}/datasets/{name}/images"] if made else []
+
+
+def per_model(pattern):
+    """One file a model of the study."""
+    return lambda wildcards: expand(
+        pattern, study=wildcards.study, model=list(study_of(wildcards).models)
+    )
+
+
+def described(study):
+    """What figures and tables say of each model; nothing that a number depends on."""
+    return {
+        key: {part: getattr(model, part) for part in ("label", "family", "objective", "regime")}
+        for key, model in study.models.items()
+    }
+
+
+def seed_of(wildcards):
+    """The seed of one model: the study's seed and the model's own name."""
+    from zlib import crc32
+
+    return PLAN.seed * 1_000_003 + crc32(wildcards.model.encode())
+
+
+def ends(study):
+    """What a finished study leaves behind."""
+    folder = f"{RESULTS}/{study.name}"
+    return [
+        f"{folder}/leaderboard.csv",
+        f"{folder}/leaderboard.parquet",
+        f"{folder}/statistics/correlations.csv",
+        f"{folder}/statistics/ranks.csv",
+        f"{folder}/statistics/outranks.csv",
+        *expand(f"{folder}/figures/{{figure}}.{{ending}}", figure=FIGURES, ending=["png", "pdf"]),
+    ]

@@ -1,0 +1,69 @@
+"""All models of a study together: how the score relates to what happened on the targets."""
+
+
+def evaluations(wildcards):
+    study = study_of(wildcards)
+    return expand(
+        f"{RESULTS}/{study.name}/evaluations/{{view}}/{{model}}.parquet",
+        view=["source", *study.targets],
+        model=list(study.models),
+    )
+
+
+def matches(wildcards):
+    study = study_of(wildcards)
+    return expand(
+        f"{RESULTS}/{study.name}/matched/{{target}}/{{model}}.parquet",
+        target=[key for key, target in study.targets.items() if target["classes"]],
+        model=list(study.models),
+    )
+
+
+rule collect:
+    """One table of the models' scores and one of their outcomes."""
+    input:
+        scores=per_model(f"{RESULTS}/{{study}}/scores/{{model}}.parquet"),
+        calibrations=per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json"),
+        evaluations=evaluations,
+        matched=matches,
+    output:
+        scores=f"{RESULTS}/{{study}}/statistics/scores.parquet",
+        outcomes=f"{RESULTS}/{{study}}/statistics/outcomes.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/collect.log",
+    params:
+        models=lambda wildcards: list(study_of(wildcards).models),
+        outcomes=lambda wildcards: {
+            key: target["outcomes"] for key, target in study_of(wildcards).targets.items()
+        },
+        exclude=of_study("calibration", "exclude"),
+        code=code_of("collect.py"),
+    script:
+        "../workflow/scripts/collect.py"
+
+
+rule correlate:
+    """Rank correlations with tests and intervals, rank intervals, and who outranks whom."""
+    input:
+        scores=rules.collect.output.scores,
+        outcomes=rules.collect.output.outcomes,
+        draws=per_model(f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors"),
+    output:
+        correlations=report(
+            f"{RESULTS}/{{study}}/statistics/correlations.csv",
+            caption="../workflow/report/correlations.rst",
+            category="{study}",
+            labels={"table": "correlations"},
+        ),
+        ranks=f"{RESULTS}/{{study}}/statistics/ranks.csv",
+        outranks=f"{RESULTS}/{{study}}/statistics/outranks.csv",
+    log:
+        f"{RESULTS}/{{study}}/logs/correlate.log",
+    params:
+        settings=lambda wildcards: {
+            key: study_of(wildcards).statistics[key] for key in ("permutations", "resamples", "level")
+        },
+        seed=PLAN.seed,
+        code=code_of("correlate.py"),
+    script:
+        "../workflow/scripts/correlate.py"

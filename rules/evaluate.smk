@@ -1,0 +1,47 @@
+"""What each model does on labeled images: at the source, and on every target."""
+
+
+def evaluated(kind):
+    """The views and logits that an evaluation reads; the source's own may come from two views."""
+    pattern = {
+        "view": f"{RESULTS}/{{study}}/views/{{view}}.parquet",
+        "logits": f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
+    }[kind]
+
+    def files(wildcards):
+        views = [wildcards.view]
+        if wildcards.view == "source" and study_of(wildcards).id:
+            views = ["source", "id"]
+        return [
+            pattern.format(study=wildcards.study, view=view, model=wildcards.model) for view in views
+        ]
+
+    return files
+
+
+rule evaluate:
+    """Macro-AUROC or top-1 accuracy, overall, per domain and per class."""
+    input:
+        views=evaluated("view"),
+        logits=evaluated("logits"),
+    output:
+        f"{RESULTS}/{{study}}/evaluations/{{view}}/{{model}}.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/evaluate/{{view}}/{{model}}.log",
+    params:
+        task=of_study("task"),
+        classes=of_study("classes"),
+        labeled=lambda wildcards: (
+            study_of(wildcards).targets[wildcards.view]["classes"]
+            if wildcards.view in study_of(wildcards).targets
+            else {}
+        ),
+        split=lambda wildcards: (
+            study_of(wildcards).id["split"]
+            if wildcards.view == "source" and study_of(wildcards).id
+            else None
+        ),
+        minimum=of_study("statistics", "minimum"),
+        code=code_of("evaluate.py"),
+    script:
+        "../workflow/scripts/evaluate.py"

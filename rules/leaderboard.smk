@@ -1,0 +1,24 @@
+"""The leaderboard: one row a model, best score first."""
+
+
+rule leaderboard:
+    """What a reader wants first: every model's rank, score, interval, flags and outcomes."""
+    input:
+        scores=rules.collect.output.scores,
+        outcomes=rules.collect.output.outcomes,
+        ranks=rules.correlate.output.ranks,
+    output:
+        csv=report(
+            f"{RESULTS}/{{study}}/leaderboard.csv",
+            caption="../workflow/report/leaderboard.rst",
+            category="{study}",
+            labels={"table": "leaderboard"},
+        ),
+        parquet=f"{RESULTS}/{{study}}/leaderboard.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/leaderboard.log",
+    params:
+        models=lambda wildcards: described(study_of(wildcards)),
+        code=code_of("leaderboard.py"),
+    script:
+        "../workflow/scripts/leaderboard.py"

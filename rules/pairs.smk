@@ -1,0 +1,68 @@
+"""Pairs of images, and the views that models are run on."""
+
+
+rule pairs:
+    """Semantic and random pairs of the source, in a fixed order of which a smaller N is a prefix."""
+    input:
+        index=lambda wildcards: index_of(study_of(wildcards).source["dataset"]),
+    output:
+        f"{RESULTS}/{{study}}/pairs.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/pairs.log",
+    params:
+        images=lambda wildcards: study_of(wildcards).source_images,
+        pairs=lambda wildcards: {
+            key: value for key, value in study_of(wildcards).pairs.items() if key != "count"
+        },
+        task=of_study("task"),
+        classes=of_study("classes"),
+        seed=PLAN.seed,
+        code=code_of("pairs.py"),
+    script:
+        "../workflow/scripts/pairs.py"
+
+
+rule source_view:
+    """The images of all pairs, and the calibration images."""
+    input:
+        index=lambda wildcards: index_of(study_of(wildcards).source["dataset"]),
+        pairs=rules.pairs.output[0],
+    output:
+        f"{RESULTS}/{{study}}/views/source.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/source_view.log",
+    params:
+        images=lambda wildcards: study_of(wildcards).source_images,
+        split=of_study("calibration", "split"),
+        number=of_study("calibration", "count"),
+        task=of_study("task"),
+        classes=of_study("classes"),
+        seed=PLAN.seed,
+        code=code_of("source_view.py"),
+    script:
+        "../workflow/scripts/source_view.py"
+
+
+rule view:
+    """The images of a target, of the training split, or the labeled source images beyond the pool."""
+    input:
+        indexes=lambda wildcards: [
+            index_of(name) for name in study_of(wildcards).view(wildcards.view)["datasets"]
+        ],
+        without=lambda wildcards: (
+            f"{RESULTS}/{wildcards.study}/views/source.parquet" if wildcards.view == "id" else []
+        ),
+    output:
+        f"{RESULTS}/{{study}}/views/{{view}}.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/view/{{view}}.log",
+    params:
+        images=lambda wildcards: study_of(wildcards).view(wildcards.view),
+        task=of_study("task"),
+        classes=of_study("classes"),
+        code=code_of("view.py"),
+    script:
+        "../workflow/scripts/view.py"
+
+
+ruleorder: source_view > view

@@ -1,0 +1,58 @@
+"""STAMP scores: of all classes, and of the classes that a target is labeled for."""
+
+
+rule score:
+    """STAMP of one model with its parts, its interval and its health flags."""
+    input:
+        view=rules.source_view.output[0],
+        pairs=rules.pairs.output[0],
+        logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
+        calibration=rules.calibrate.output[0],
+    output:
+        scores=f"{RESULTS}/{{study}}/scores/{{model}}.parquet",
+        draws=f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors",
+    log:
+        f"{RESULTS}/{{study}}/logs/score/{{model}}.log",
+    params:
+        task=of_study("task"),
+        classes=of_study("classes"),
+        semantic=of_study("pairs", "semantic"),
+        random=of_study("pairs", "random"),
+        number=of_study("pairs", "count"),
+        scale=of_study("calibration", "scale"),
+        leaks=lambda wildcards: (
+            study_of(wildcards).pairs["split"] in model_of(wildcards).saw
+        ),
+        resamples=of_study("statistics", "resamples"),
+        level=of_study("statistics", "level"),
+        seed=PLAN.seed,
+        code=code_of("score.py"),
+    script:
+        "../workflow/scripts/score.py"
+
+
+rule matched:
+    """STAMP over the classes that each domain of a target is labeled for."""
+    input:
+        view=rules.source_view.output[0],
+        pairs=rules.pairs.output[0],
+        logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
+        calibration=rules.calibrate.output[0],
+    output:
+        f"{RESULTS}/{{study}}/matched/{{target}}/{{model}}.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/matched/{{target}}/{{model}}.log",
+    params:
+        task=of_study("task"),
+        classes=of_study("classes"),
+        matched=lambda wildcards: study_of(wildcards).targets[wildcards.target]["classes"],
+        semantic=of_study("pairs", "semantic"),
+        random=of_study("pairs", "random"),
+        number=of_study("pairs", "count"),
+        scale=of_study("calibration", "scale"),
+        resamples=of_study("statistics", "resamples"),
+        level=of_study("statistics", "level"),
+        seed=PLAN.seed,
+        code=code_of("matched.py"),
+    script:
+        "../workflow/scripts/matched.py"

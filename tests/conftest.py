@@ -1,0 +1,35 @@
+"""Shared by all tests: the small project, run once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from project import Project
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
+    """A small project whose studies have run; read it, or copy it before changing anything."""
+    from filelock import FileLock
+
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+    folder = shared / "finished"
+    with FileLock(shared / "finished.lock"):
+        project = Project(folder)
+        if not (shared / "finished.done").exists():
+            project = Project.create(folder)
+            project.finish()
+            (shared / "finished.done").touch()
+    return project
+
+
+@pytest.fixture
+def project(finished: Project, tmp_path: Path) -> Project:
+    """A copy of the finished project that a test may change."""
+    return finished.copy(tmp_path / "project")

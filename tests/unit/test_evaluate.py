@@ -1,0 +1,163 @@
+"""Evaluation rows against scikit-learn; what is missing is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
+
+from stamp.errors import UserError
+from stamp.evaluate import SCHEMA, check_labeled, evaluate
+
+CLASSES = ["Mass", "Edema", "Hernia"]
+
+
+def multilabel(seed=0, n=200):
+    """Two domains, the second labeled for one class only; the last class has four positives."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random((n, 3)) < [0.4, 0.5, 0]).astype(float)
+    labels[:4, 2] = labels[n // 2 : n // 2 + 4, 2] = 1
+    logits = labels + rng.normal(size=(n, 3))
+    labels[n // 2 :, 1:] = np.nan
+    domains = pl.Series(["north"] * (n // 2) + ["south"] * (n - n // 2))
+    return logits, labels, domains
+
+
+def cell(table, domain, name):
+    return table.filter((pl.col("domain") == domain) & (pl.col("class") == name)).row(0, named=True)
+
+
+def test_multilabel_rows_agree_with_scikit_learn_in_every_domain():
+    logits, labels, domains = multilabel()
+    table = evaluate(logits, labels, domains, "multilabel", CLASSES)
+    assert dict(table.schema) == SCHEMA
+    assert table["domain"].unique(maintain_order=True).to_list() == ["all", "north", "south"]
+    assert table.height == 3 * 4
+    for domain, rows in (
+        ("all", slice(0, 200)),
+        ("north", slice(0, 100)),
+        ("south", slice(100, 200)),
+    ):
+        y, z = labels[rows], logits[rows]
+        values = []
+        for c, name in enumerate(CLASSES[:2]):
+            known = ~np.isnan(y[:, c])
+            found = cell(table, domain, name)
+            if not known.any():
+                assert (found["value"], found["reason"], found["n"]) == (None, "not labeled", 0)
+                continue
+            values.append(roc_auc_score(y[known, c], z[known, c]))
+            assert found["value"] == pytest.approx(values[-1])
+            assert found["metric"] == "auroc" and found["se"] > 0
+            assert (found["n"], found["positives"]) == (known.sum(), y[known, c].sum())
+        assert cell(table, domain, "macro")["value"] == pytest.approx(np.mean(values))
+        assert cell(table, domain, "macro")["n"] == len(y)
+
+
+def test_the_macro_row_says_which_classes_it_leaves_out():
+    table = evaluate(*multilabel(), "multilabel", CLASSES)
+    assert cell(table, "north", "macro")["reason"] == (
+        "2 of 3 classes (Hernia: 4 positives, 10 needed)"
+    )
+    assert cell(table, "south", "macro")["reason"] == "1 of 3 classes (Edema, Hernia: not labeled)"
+    assert cell(table, "north", "Hernia")["value"] is None
+    assert cell(table, "north", "Hernia")["reason"] == "4 positives, 10 needed"
+    fewer = evaluate(*multilabel(), "multilabel", CLASSES, minimum=4)
+    assert cell(fewer, "north", "macro")["reason"] is None
+    assert cell(fewer, "north", "Hernia")["value"] is not None
+
+
+def test_a_view_without_labels_has_no_value_and_says_why():
+    logits, labels, domains = multilabel()
+    table = evaluate(logits, np.full_like(labels, np.nan), domains, "multilabel", CLASSES)
+    assert table["value"].null_count() == table.height
+    assert "not labeled" in cell(table, "all", "macro")["reason"]
+    table = evaluate(logits, np.full(200, np.nan), domains, "multiclass", CLASSES)
+    assert table["value"].null_count() == table.height
+    assert set(table["reason"]) == {"not labeled"}
+
+
+def test_multiclass_rows_are_accuracy_and_recall():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, size=300)
+    logits = np.eye(3)[labels] + rng.normal(size=(300, 3))
+    domains = pl.Series(["x", "y", "z"] * 100)
+    table = evaluate(logits, labels, domains, "multiclass", CLASSES)
+    guess = logits.argmax(axis=1)
+    recall = recall_score(labels, guess, labels=[0, 1], average=None)
+    top = cell(table, "all", "top1")
+    assert top["value"] == pytest.approx(accuracy_score(labels, guess))
+    assert top["se"] == pytest.approx(np.std(guess == labels) / np.sqrt(300))
+    assert (top["metric"], top["n"], top["reason"]) == ("top1", 300, None)
+    for c in (0, 1):
+        found = cell(table, "all", CLASSES[c])
+        assert (found["metric"], found["value"]) == ("recall", pytest.approx(recall[c]))
+        assert found["positives"] == found["n"] == (labels == c).sum()
+        assert found["negatives"] == (labels != c).sum()
+    assert cell(table, "all", "Hernia")["value"] is None
+    assert cell(table, "all", "Hernia")["reason"] == "no image of this class"
+    right = (guess == labels)[1::3]
+    assert cell(table, "y", "top1")["value"] == pytest.approx(right.mean())
+
+
+def test_images_of_unknown_class_do_not_count():
+    logits = np.eye(3)[[0, 1, 2, 0]]
+    table = evaluate(
+        logits, [0, 1, np.nan, 1], pl.Series([None] * 4, dtype=pl.String), "multiclass", CLASSES
+    )
+    assert table["domain"].unique().to_list() == ["all"]
+    assert cell(table, "all", "top1")["n"] == 3
+    assert cell(table, "all", "top1")["value"] == pytest.approx(2 / 3)
+
+
+def test_one_domain_is_not_repeated_and_images_without_one_count_in_the_whole_only():
+    logits, labels, _ = multilabel()
+    table = evaluate(logits, labels, pl.Series(["one"] * 200), "multilabel", CLASSES)
+    assert table["domain"].unique().to_list() == ["all"]
+    domains = pl.Series(["a"] * 50 + ["b"] * 50 + [None] * 100)
+    table = evaluate(logits, labels, domains, "multilabel", CLASSES)
+    assert [cell(table, name, "macro")["n"] for name in ("all", "a", "b")] == [200, 50, 50]
+
+
+def test_a_domain_named_all_is_refused():
+    logits, labels, _ = multilabel()
+    with pytest.raises(UserError, match="rename"):
+        evaluate(logits, labels, pl.Series(["all"] * 200), "multilabel", CLASSES)
+
+
+def test_arrays_that_do_not_belong_together_raise():
+    logits, labels, domains = multilabel()
+    for wrong, match in (
+        ((logits[:-1], labels, domains, "multilabel"), "images x 3 classes"),
+        ((logits, labels[:, :2], domains, "multilabel"), "do not match"),
+        ((logits, labels, domains, "multiclass"), "do not match"),
+        ((logits * np.nan, labels, domains, "multilabel"), "not finite"),
+        ((logits, np.full(200, 3), domains, "multiclass"), "from 0 to 2"),
+        ((logits, labels, domains, "ranking"), "task"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            evaluate(*wrong, CLASSES)
+
+
+def test_declared_classes_have_to_be_the_labeled_ones():
+    rows = pl.DataFrame(
+        {
+            "domain": ["n", "n", "s"],
+            "Mass": [0, 1, 1],
+            "Edema": [None, 1, None],
+            "Hernia": [0, 0, None],
+        }
+    )
+    check_labeled(rows, {}, CLASSES, "target 't'")
+    check_labeled(rows, {"s": ["Mass"], "all": CLASSES}, CLASSES, "target 't'")
+    with pytest.raises(UserError, match="target 't': domain 's' has no label of 'Edema'"):
+        check_labeled(rows, {"s": ["Mass", "Edema"]}, CLASSES, "target 't'")
+    with pytest.raises(UserError, match="'n' is labeled for 'Hernia' too"):
+        check_labeled(rows, {"n": ["Mass", "Edema"]}, CLASSES, "target 't'")
+    with pytest.raises(UserError, match="unknown domain 'q'"):
+        check_labeled(rows, {"q": ["Mass"]}, CLASSES, "target 't'")
+    numbers = pl.DataFrame({"domain": ["n", "n"], "label": [2, 0]})
+    check_labeled(numbers, {"n": ["Mass", "Hernia"]}, CLASSES, "target 't'")
+    with pytest.raises(UserError, match="no label of 'Edema'"):
+        check_labeled(numbers, {"n": ["Mass", "Hernia", "Edema"]}, CLASSES, "target 't'")

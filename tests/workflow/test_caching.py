@@ -1,0 +1,146 @@
+"""Which jobs does a change schedule? Asked of real Snakemake, answered as an exact set."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from project import Project, model
+
+AGGREGATES = ["collect", "correlate", "leaderboard"]
+FIGURES = ["figure {study} forest", "figure {study} ranks", "figure {study} targets"]
+PHANTOM_MODELS = ["few", "linear", "mixer", "noisy"]
+
+
+def aggregates(study: str = "small_phantom", first: str = "collect") -> list[str]:
+    """The jobs of a study that see all models, from one of them on."""
+    rules = AGGREGATES[AGGREGATES.index(first) :]
+    return [f"{rule} {study}" for rule in rules] + [one.format(study=study) for one in FIGURES]
+
+
+def jobs(*names: str | list[str]) -> Counter[str]:
+    flat = [one for name in names for one in ([name] if isinstance(name, str) else name)]
+    return Counter(flat)
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def library(project: Project, name: str) -> Path:
+    return project.folder / "workflow" / "scripts" / "stamp" / name
+
+
+def test_nothing_changed_means_no_job(project: Project) -> None:
+    assert project.plan() == jobs()
+
+
+def test_touching_every_file_means_no_job(project: Project) -> None:
+    for number, path in enumerate(sorted(project.folder.rglob("*"))):
+        if path.is_file() and ".snakemake" not in path.parts[:-1]:
+            os.utime(path, (2_000_000_000 + number, 2_000_000_000 + number))
+    assert project.plan() == jobs()
+
+
+def test_a_reordered_zoo_means_no_job(project: Project) -> None:
+    zoo = project.read("zoo/small_phantom.yaml")
+    project.write("zoo/small_phantom.yaml", dict(reversed(zoo.items())))
+    assert project.plan() == jobs()
+
+
+def test_another_device_or_thread_count_means_no_job(project: Project) -> None:
+    project.edit("config.yaml", lambda config: config.update(device="auto", threads=2))
+    assert project.plan() == jobs()
+
+
+def test_a_model_added_runs_its_branch_and_the_aggregates(project: Project) -> None:
+    project.edit("zoo/small_phantom.yaml", lambda zoo: zoo.update(new=model("linear", "New")))
+    branch = [
+        "train small_phantom new",
+        "logits small_phantom source new",
+        "logits small_phantom external new",
+        "calibrate small_phantom new",
+        "score small_phantom new",
+        "matched small_phantom external new",
+        "evaluate small_phantom source new",
+        "evaluate small_phantom external new",
+    ]
+    assert project.plan() == jobs(branch, aggregates())
+
+
+def test_a_model_removed_runs_the_aggregates_only(project: Project) -> None:
+    project.edit("zoo/small_phantom.yaml", lambda zoo: zoo.pop("few"))
+    assert project.plan() == jobs(aggregates())
+
+
+def test_a_relabelled_model_redraws_figures_and_tables_only(project: Project) -> None:
+    project.edit("zoo/small_phantom.yaml", lambda zoo: zoo["few"].update(label="F", family="other"))
+    assert project.plan() == jobs(aggregates(first="leaderboard"))
+
+
+def test_an_edited_figure_is_drawn_anew_and_nothing_else(project: Project) -> None:
+    append(library(project, "figures/forest.py"), "\nEDITED = True\n")
+    both = [f"figure {study} forest" for study in ("small_phantom", "small_digits")]
+    assert project.plan() == jobs(both)
+
+
+def test_edited_scoring_code_runs_scores_onward_and_no_forward_pass(project: Project) -> None:
+    append(library(project, "score.py"), "\nEDITED = True\n")
+    scores = [f"score small_phantom {key}" for key in PHANTOM_MODELS]
+    scores += [f"matched small_phantom external {key}" for key in PHANTOM_MODELS]
+    scores += [f"score small_digits {key}" for key in ("few", "linear")]
+    assert project.plan() == jobs(scores, aggregates(), aggregates("small_digits"))
+
+
+def test_edited_extraction_code_runs_every_forward_pass_but_no_training(project: Project) -> None:
+    append(library(project, "logits.py"), "\nEDITED = True\n")
+    planned = project.plan()
+    assert {job.split()[0] for job in planned} >= {"logits", "score", "evaluate"}
+    assert sum(count for job, count in planned.items() if job.startswith("logits")) == 4 * 2 + 2 * 3
+    assert not any(job.startswith(("train", "pixels", "pairs")) for job in planned)
+
+
+def test_an_edited_model_loader_concerns_extraction_and_training(project: Project) -> None:
+    append(library(project, "models/trained.py"), "\nEDITED = True\n")
+    rules = {job.split()[0] for job in project.plan()}
+    assert {"train", "logits"} <= rules
+    assert not rules & {"make_dataset", "pairs", "pixels", "view", "source_view"}
+
+
+def test_an_edited_adapter_remakes_its_own_data_set_only(project: Project) -> None:
+    append(library(project, "datasets/uci_digits.py"), "\nEDITED = True\n")
+    planned = project.plan()
+    assert planned["make_dataset few_uci"] == 1
+    assert not any("small_phantom" in job for job in planned)
+    assert not any(job.startswith("train") for job in planned)
+
+
+def test_a_target_added_runs_its_forward_passes_and_evaluations(project: Project) -> None:
+    target = {"dataset": "small_phantom", "domains": ["north"]}
+    project.edit("studies/small_phantom.yaml", lambda s: s["targets"].update(again=target))
+    branch = ["view small_phantom again", "pixels small_phantom again 32-gray-bilinear"]
+    branch += [f"logits small_phantom again {key}" for key in PHANTOM_MODELS]
+    branch += [f"evaluate small_phantom again {key}" for key in PHANTOM_MODELS]
+    assert project.plan() == jobs(branch, aggregates())
+
+
+def test_a_lower_pair_count_needs_no_forward_pass(project: Project) -> None:
+    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(count=40))
+    scores = [f"score small_phantom {key}" for key in PHANTOM_MODELS]
+    scores += [f"matched small_phantom external {key}" for key in PHANTOM_MODELS]
+    assert project.plan() == jobs(scores, aggregates())
+
+
+def test_another_exclusion_rule_concerns_the_aggregates_only(project: Project) -> None:
+    project.edit("studies/small_digits.yaml", lambda s: s["calibration"].update(exclude="chance"))
+    assert project.plan() == jobs(aggregates("small_digits"))
+
+
+@pytest.mark.parametrize("name", ["pixels/source/32-gray-bilinear.npy", "views/source.parquet"])
+def test_a_lost_intermediate_file_is_not_missed_while_its_results_stand(
+    project: Project, name: str
+) -> None:
+    project.result(f"small_phantom/{name}").unlink()
+    assert project.plan() == jobs()

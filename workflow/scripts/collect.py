@@ -1,0 +1,32 @@
+"""Gather every model's scores and outcomes into two tables."""
+
+import polars as pl
+
+from stamp.errors import run
+from stamp.io import read_json, read_table, write_table
+from stamp.outcomes import outcomes
+from stamp.scoreboard import model_row, scoreboard
+
+
+def main(smk):
+    params, study = smk.params, smk.wildcards.study
+    matched = [read_table(path) for path in smk.input.matched]
+    of_model = pl.concat(matched) if matched else pl.DataFrame(schema={"model": pl.String})
+    rows = [
+        model_row(
+            read_table(scores, model=model, study=study),
+            read_json(calibration),
+            of_model.filter(pl.col("model") == model),
+            params.exclude,
+        )
+        for model, scores, calibration in zip(
+            params.models, smk.input.scores, smk.input.calibrations, strict=True
+        )
+    ]
+    evaluations = pl.concat([read_table(path) for path in smk.input.evaluations])
+    write_table(smk.output.scores, scoreboard(rows), {"study": study})
+    write_table(smk.output.outcomes, outcomes(evaluations, params.outcomes), {"study": study})
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

@@ -1,0 +1,21 @@
+"""Write the leaderboard as CSV and Parquet."""
+
+import polars as pl
+
+from stamp.errors import run
+from stamp.io import read_table, write_table
+from stamp.leaderboard import leaderboard
+
+
+def main(smk):
+    study = smk.wildcards.study
+    board = read_table(smk.input.scores, study=study)
+    tidy = read_table(smk.input.outcomes, study=study)
+    ranks = pl.read_csv(smk.input.ranks, schema_overrides={"model": pl.String})
+    table = leaderboard(board, tidy, ranks, smk.params.models)
+    write_table(smk.output.csv, table, {})
+    write_table(smk.output.parquet, table, {"study": study})
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

@@ -1,0 +1,30 @@
+"""Run one model over one view."""
+
+from pathlib import Path
+
+import torch
+
+from stamp.errors import UserError, run
+from stamp.io import read_table
+from stamp.logits import card, extract, load_model
+from stamp.pixels import PixelCache
+
+
+def main(smk):
+    torch.set_num_threads(smk.threads)
+    params, study, model = smk.params, smk.wildcards.study, smk.wildcards.model
+    view = smk.wildcards.view
+    ids = read_table(smk.input.view, study=study, view=view)["image"]
+    cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
+    weights = Path(smk.input.weights) if smk.input.get("weights") else None
+    try:
+        loaded = load_model(params.load, params.classes, weights)
+    except UserError as mistake:
+        raise UserError(f"model '{model}': {mistake}") from None
+    device = "cuda" if smk.resources.get("gpu") else "cpu"
+    provenance = card(model, view, params.load["source"])
+    extract(Path(smk.output[0]), cache, ids, loaded, params.classes, device, provenance)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

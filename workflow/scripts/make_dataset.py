@@ -1,0 +1,21 @@
+"""Make a data set's images and write its index."""
+
+import importlib
+from pathlib import Path
+
+from stamp.errors import run
+from stamp.io import write_table
+from stamp.views import check_index
+
+
+def main(smk):
+    adapter = importlib.import_module(f"stamp.datasets.{smk.params.adapter}")
+    folder = Path(smk.output.index).parent
+    index = adapter.build(smk.params.options, folder, smk.params.seed)
+    name = smk.wildcards.dataset
+    provenance = {"dataset": name, "adapter": smk.params.adapter, "seed": smk.params.seed}
+    write_table(smk.output.index, check_index(index, name), provenance)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

@@ -1,0 +1,19 @@
+"""Draw a study's pairs from the index of its source."""
+
+from stamp.errors import run
+from stamp.io import read_table, write_table
+from stamp.sampling import study_pairs
+from stamp.views import select
+
+
+def main(smk):
+    params, study = smk.params, smk.wildcards.study
+    where = f"study '{study}': pairs"
+    index = read_table(smk.input.index)
+    rows = select(index, {**params.images, "split": params.pairs["split"]}, where)
+    pairs = study_pairs(rows, params.pairs, params.task, params.classes, params.seed, where)
+    write_table(smk.output[0], pairs, {"study": study, "seed": params.seed})
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

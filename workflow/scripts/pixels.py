@@ -1,0 +1,26 @@
+"""Decode and resize a view's images into the pixel cache."""
+
+from pathlib import Path
+
+from stamp.errors import run
+from stamp.io import read_table
+from stamp.pixels import write_cache
+from stamp.preprocessing import Preprocessing
+
+
+def main(smk):
+    study, view = smk.wildcards.study, smk.wildcards.view
+    rows = read_table(smk.input.view, study=study, view=view)
+    write_cache(
+        Path(smk.output.pixels),
+        Path(smk.output.record),
+        rows["image"].to_list(),
+        rows["path"].to_list(),
+        Preprocessing(**smk.params.preprocessing),
+        smk.threads,
+        f"study '{study}': view '{view}'",
+    )
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

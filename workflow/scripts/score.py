@@ -1,0 +1,30 @@
+"""STAMP of one model: every kind of pair, with the draws that the ranking needs."""
+
+import numpy as np
+import polars as pl
+
+from stamp.errors import run
+from stamp.io import read_json, read_table, write_arrays, write_table
+from stamp.outputs import read_outputs
+from stamp.scoring import Design, as_row, score_kinds
+
+
+def main(smk):
+    params, model, study = smk.params, smk.wildcards.model, smk.wildcards.study
+    source = read_outputs(smk.input.view, smk.input.logits, model)
+    pairs = read_table(smk.input.pairs, study=study)
+    design = Design(**{name: params[name] for name in Design.__dataclass_fields__})
+    temperature = read_json(smk.input.calibration)["value"]
+    found = list(score_kinds(source.only("pool"), pairs, design, temperature, params.scale))
+    common = {"model": model, "parameters": source.parameters, "leakage": params.leaks}
+    table = pl.DataFrame(
+        [{**common, **what, **as_row(score)} for what, score in found], infer_schema_length=None
+    )
+    provenance = {"model": model, "study": study, "number": params.number}
+    write_table(smk.output.scores, table, provenance)
+    headline = found[0][1].draws.astype(np.float64)
+    write_arrays(smk.output.draws, {"stamp": headline}, provenance)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

@@ -1,0 +1,113 @@
+"""How well each score predicted each outcome: the table of correlations, and the tables of ranks.
+
+Every predictor is set beside the source metric, which needs labels but no target data either, and
+every correlation is given with its partial given the source metric: the honest question is what a
+score adds to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.correlation import Correlation, correlate
+from stamp.outcomes import SOURCE, outcome_names, values
+from stamp.ranking import outranks, rank_intervals
+from stamp.scoreboard import keeps, predictors
+
+SOURCE_METRIC = "source_metric"
+PARTIALS = ("source", "parameters", "source_and_parameters")
+
+
+def predictor_values(board: pl.DataFrame, tidy: pl.DataFrame, unfiltered: bool) -> dict[str, np.ndarray]:
+    """Every predictor of the models, NaN where a model has none.
+
+    Unfiltered, the headline is the raw formula, so that a degenerate model shows where it would rank.
+    """
+    models = board["model"].to_list()
+    found = {name: board[name].cast(pl.Float64).to_numpy() for name in predictors(board.columns)}
+    if unfiltered:
+        found["stamp"] = board["raw"].to_numpy()
+    found[SOURCE_METRIC] = values(tidy, SOURCE, models)
+    return found
+
+
+def correlation_row(found: Correlation, models: list[str]) -> dict[str, Any]:
+    """A correlation as a flat row."""
+    row = {
+        name: getattr(found, name)
+        for name in found.__dataclass_fields__
+        if name not in ("partials", "loo_most_influential")
+    }
+    which = found.loo_most_influential
+    row["loo_most_influential"] = None if which is None else models[which]
+    for name, partial in found.partials.items():
+        row[f"partial_{name}"] = partial.rho
+        row[f"partial_{name}_p"] = partial.p_permutation
+        row[f"partial_{name}_reason"] = partial.reason or None
+    return row
+
+
+def correlations(
+    board: pl.DataFrame, tidy: pl.DataFrame, settings: Mapping[str, Any], seed: int
+) -> pl.DataFrame:
+    """One row a filter, outcome and predictor, with tests, intervals, partials and robustness."""
+    rows = []
+    for name, keep in keeps(board).items():
+        kept = board.filter(keep)
+        models = kept["model"].to_list()
+        scores = predictor_values(kept, tidy, unfiltered=name == "all")
+        parameters = kept["parameters"].cast(pl.Float64).to_numpy()
+        for outcome in outcome_names(tidy):
+            truth = values(tidy, outcome, models)
+            here = dict(scores)
+            if f"matched:{outcome}" in kept.columns:
+                here["stamp_matched"] = kept[f"matched:{outcome}"].cast(pl.Float64).to_numpy()
+            for predictor, score in here.items():
+                controls = _controls(predictor, scores[SOURCE_METRIC], parameters)
+                found = correlate(score, truth, controls, seed=seed, **settings)
+                what = {"filter": name, "outcome": outcome, "predictor": predictor}
+                rows.append({**what, **correlation_row(found, models)})
+    return _table(rows)
+
+
+def _controls(predictor: str, source: np.ndarray, parameters: np.ndarray) -> dict[str, np.ndarray]:
+    if predictor == SOURCE_METRIC:
+        return {"parameters": parameters}
+    both = np.stack([source, parameters])
+    return {"source": source, "parameters": parameters, "source_and_parameters": both}
+
+
+def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """The rows with all columns even where a study has no target, NaN as null."""
+    empty = correlation_row(Correlation(n=0), [])
+    names = ["filter", "outcome", "predictor", *empty]
+    names += [f"partial_{name}{end}" for name in PARTIALS for end in ("", "_p", "_reason")]
+    texts = {"filter", "outcome", "predictor", "permutation_method", "reason", "loo_most_influential"}
+    texts |= {f"partial_{name}_reason" for name in PARTIALS}
+    whole = {"n", "bootstrap_valid"}
+    schema: dict[str, Any] = {
+        name: pl.String if name in texts else pl.Int64 if name in whole else pl.Float64
+        for name in names
+    }
+    table = pl.DataFrame(
+        [{name: row.get(name) for name in names} for row in rows], schema=schema, orient="row"
+    )
+    return table.with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def ranks(models: list[str], draws: np.ndarray, level: float) -> pl.DataFrame:
+    """Each model's median rank and its interval over the bootstrap draws of all scores."""
+    found = rank_intervals(draws, level)
+    table = {"model": models, "rank": found.median, "low": found.low, "high": found.high}
+    return pl.DataFrame(table).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def outranking(models: list[str], draws: np.ndarray) -> pl.DataFrame:
+    """How often each model (row) scores above each other (column) over the draws."""
+    share = outranks(draws)
+    table = pl.DataFrame({"model": models, **{key: share[:, j] for j, key in enumerate(models)}})
+    return table.with_columns(pl.col(pl.Float64).fill_nan(None))

@@ -1,0 +1,1 @@
+"""One adapter module a data set: from its own layout to the index."""

@@ -1,0 +1,35 @@
+"""A user's mistake, said in one line, and how a program ends on it."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+
+class UserError(Exception):
+    """A mistake in configuration, data or model; its text is one line that a user can act on."""
+
+
+def suggest(name: str, options: Iterable[str]) -> str:
+    """``did you mean 'x'?`` for the option closest to ``name``, or what there is to choose from."""
+    known = sorted(str(option) for option in options)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(known)}" if known else "none is defined"
+
+
+def run(main: Callable[[Any], None], job: Any) -> None:
+    """Run a rule's ``main``; a user's mistake ends in one line on the screen and in the rule's log."""
+    logs = [Path(str(path)) for path in getattr(job, "log", [])]
+    try:
+        main(job)
+    except UserError as mistake:
+        line = f"stamp: {mistake}"
+        for path in logs:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(line + "\n")
+        sys.exit(line)

@@ -1,0 +1,186 @@
+"""How well a model did on a labeled view: AUROC or top-1 accuracy, overall and by domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from stamp.auroc import MINIMUM, class_aurocs, macro, shortage
+from stamp.errors import UserError, suggest
+
+Array = NDArray[np.float64]
+Row = dict[str, Any]
+
+SCHEMA = {
+    "domain": pl.String,
+    "class": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "se": pl.Float64,
+    "n": pl.Int64,
+    "positives": pl.Int64,
+    "negatives": pl.Int64,
+    "reason": pl.String,
+}
+
+
+def evaluate(
+    logits: ArrayLike,
+    labels: ArrayLike,
+    domains: pl.Series,
+    task: str,
+    classes: Sequence[str],
+    minimum: int = MINIMUM,
+) -> pl.DataFrame:
+    """One row a domain and class, the aggregate first.
+
+    ``labels`` are class numbers [n] (multiclass) or 0, 1 [n, C] (multilabel), NaN where unknown.
+    Domain ``all`` is the whole view; each domain follows where there are several. The aggregate
+    is class ``macro`` (metric ``auroc``) for multilabel and class ``top1`` (metric ``top1``) for
+    multiclass, whose classes have their ``recall``. ``n`` counts labeled images, a class of a
+    multiclass view its own. A value that cannot be had is null, and ``reason`` says why; for the
+    macro mean ``reason`` also names the classes that are not in it.
+    """
+    z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    _check(z, y, domains, task, classes)
+    rows: list[Row] = []
+    for domain, member in _parts(domains):
+        found = (
+            _aurocs(z[member], y[member], classes, minimum)
+            if task == "multilabel"
+            else _accuracies(z[member], y[member], classes)
+        )
+        rows.extend({"domain": domain, **row} for row in found)
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def check_labeled(
+    rows: pl.DataFrame, declared: Mapping[str, Sequence[str]], classes: Sequence[str], where: str
+) -> None:
+    """Refuse a domain that is not labeled for exactly the classes that the study declares for it.
+
+    Class-matched scores use the declared classes and outcomes the labeled ones: they must be the
+    same. Domain ``all`` is the whole view; domains that are not declared are not looked at.
+    """
+    known = rows["domain"].drop_nulls().unique().to_list()
+    for domain, names in declared.items():
+        if domain != "all" and domain not in known:
+            raise UserError(f"{where}: unknown domain '{domain}': {suggest(domain, known)}")
+        part = rows if domain == "all" else rows.filter(pl.col("domain") == domain)
+        found = _labeled_classes(part, classes)
+        if absent := [name for name in names if name not in found]:
+            raise UserError(f"{where}: domain '{domain}' has no label of '{absent[0]}'")
+        if extra := [name for name in found if name not in names]:
+            raise UserError(
+                f"{where}: domain '{domain}' is labeled for '{extra[0]}' too: add it to its classes"
+            )
+
+
+def _labeled_classes(rows: pl.DataFrame, classes: Sequence[str]) -> list[str]:
+    if "label" in rows.columns and not set(classes) <= set(rows.columns):
+        present = set(rows["label"].drop_nulls().to_list())
+        return [name for number, name in enumerate(classes) if number in present]
+    return [name for name in classes if rows[name].drop_nulls().len()]
+
+
+def _aurocs(z: Array, labels: Array, classes: Sequence[str], minimum: int) -> list[Row]:
+    found = class_aurocs(z, labels)
+    mean = macro(found, classes, minimum)
+    rows = [
+        _row(
+            "macro",
+            "auroc",
+            mean.value,
+            mean.se,
+            int((~np.isnan(labels)).any(axis=1).sum()),
+            reason=_left_out(mean.skipped, len(classes)),
+        )
+    ]
+    for c, name in enumerate(classes):
+        m, n = int(found.positives[c]), int(found.negatives[c])
+        why = shortage(m, n, minimum)
+        value, se = (np.nan, np.nan) if why else (found.auroc[c], found.se[c])
+        rows.append(_row(name, "auroc", value, se, m + n, m, n, why))
+    return rows
+
+
+def _accuracies(z: Array, labels: Array, classes: Sequence[str]) -> list[Row]:
+    known = ~np.isnan(labels)
+    truth = labels[known].astype(np.int64)
+    right = z[known].argmax(axis=1) == truth
+    n = len(truth)
+    sizes = np.bincount(truth, minlength=len(classes))
+    hits = np.bincount(truth, right, minlength=len(classes))
+    value, se = _proportion(right.sum(), n)
+    rows = [_row("top1", "top1", value, se, n, reason=None if n else "not labeled")]
+    for c, name in enumerate(classes):
+        own = int(sizes[c])
+        value, se = _proportion(hits[c], own)
+        why = None if own else "no image of this class" if n else "not labeled"
+        rows.append(_row(name, "recall", value, se, own, own, n - own, why))
+    return rows
+
+
+def _row(
+    name: str,
+    metric: str,
+    value: float,
+    se: float,
+    n: int,
+    positives: int | None = None,
+    negatives: int | None = None,
+    reason: str | None = None,
+) -> Row:
+    known = {k: None if np.isnan(v) else float(v) for k, v in (("value", value), ("se", se))}
+    counts = {"n": n, "positives": positives, "negatives": negatives}
+    return {"class": name, "metric": metric, **known, **counts, "reason": reason}
+
+
+def _proportion(hits: float, n: int) -> tuple[float, float]:
+    """A proportion and its binomial standard error ``sqrt(p (1 - p) / n)``."""
+    if not n:
+        return float("nan"), float("nan")
+    p = float(hits) / n
+    return p, float(np.sqrt(p * (1 - p) / n))
+
+
+def _left_out(skipped: dict[str, str], classes: int) -> str | None:
+    """Which classes the macro mean leaves out, those of one reason together."""
+    if not skipped:
+        return None
+    by_reason: dict[str, list[str]] = {}
+    for name, why in skipped.items():
+        by_reason.setdefault(why, []).append(name)
+    named = "; ".join(f"{', '.join(names)}: {why}" for why, names in by_reason.items())
+    return f"{classes - len(skipped)} of {classes} classes ({named})"
+
+
+def _parts(domains: pl.Series) -> list[tuple[str, NDArray[np.bool_]]]:
+    """The whole view, then its domains where there are at least two, with their rows."""
+    views = [("all", np.ones(len(domains), dtype=bool))]
+    names = sorted(domains.drop_nulls().unique().to_list())
+    if "all" in names:
+        raise UserError("a domain is named 'all', which stands for the whole view: rename it")
+    if len(names) > 1:
+        of_row = domains.to_numpy()
+        views += [(name, of_row == name) for name in names]
+    return views
+
+
+def _check(z: Array, y: Array, domains: pl.Series, task: str, classes: Sequence[str]) -> None:
+    """Raise where logits, labels and domains do not belong together."""
+    if task not in ("multiclass", "multilabel"):
+        raise ValueError(f"task is 'multiclass' or 'multilabel', not '{task}'")
+    n, c = len(domains), len(classes)
+    if z.shape != (n, c):
+        raise ValueError(f"logits {z.shape} are not {n} images x {c} classes")
+    if y.shape != ((n, c) if task == "multilabel" else (n,)):
+        raise ValueError(f"labels {y.shape} do not match logits {z.shape} of a {task} study")
+    if not np.isfinite(z).all():
+        raise ValueError("logits are not finite")
+    if task == "multiclass" and not (np.isnan(y) | np.isin(y, np.arange(c))).all():
+        raise ValueError(f"labels are whole numbers from 0 to {c - 1}")

@@ -1,0 +1,117 @@
+"""One forward pass per image and model: pixels in, a file of raw logits out.
+
+The feeder prepares the next batch while the current one is computed; logits are written row by row,
+so peak memory does not grow with the number of images.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from stamp.errors import UserError
+from stamp.io import RowWriter, ids_digest, whole
+from stamp.models.loaded import Loaded
+from stamp.models.registry import SOURCES, versions
+from stamp.pixels import PixelCache
+from stamp.progress import bar
+
+BATCH = 128
+
+
+def load_model(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+    """The model of a ``load`` block, by the loader that its ``source`` names."""
+    loader = importlib.import_module(SOURCES[block["source"]].module)
+    return loader.load(block, classes, weights)
+
+
+def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]:
+    """uint8 batches [n, h, w, c] in order; the next is read while the caller works on this one."""
+
+    def read(start: int) -> torch.Tensor:
+        rows = torch.from_numpy(cache.rows(start, start + size))
+        return rows.pin_memory() if device == "cuda" else rows
+
+    with ThreadPoolExecutor(1) as ahead:
+        pending = ahead.submit(read, 0)
+        for start in range(size, len(cache) + size, size):
+            current = pending.result()
+            if start < len(cache):
+                pending = ahead.submit(read, start)
+            yield current
+
+
+class Forward:
+    """A model on its device, from uint8 batches to float32 logits."""
+
+    def __init__(self, loaded: Loaded, device: str):
+        if device == "cuda" and not torch.cuda.is_available():
+            raise UserError("device 'cuda' was asked for, but torch finds no CUDA device")
+        self.device = device
+        self.module = loaded.module.eval().to(device, memory_format=torch.channels_last)
+        std = torch.tensor(loaded.std, device=device)[:, None, None]
+        mean = torch.tensor(loaded.mean, device=device)[:, None, None]
+        self.scale, self.offset = 1 / (255 * std), -mean / std
+
+    @torch.inference_mode()
+    def __call__(self, batch: torch.Tensor) -> np.ndarray:
+        pixels = batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
+        # uint8 rows are already laid out channels-last; the arithmetic keeps that layout
+        normalised = pixels.to(torch.float32).mul_(self.scale).add_(self.offset)
+        half = torch.autocast("cuda", dtype=torch.float16) if self.device == "cuda" else nullcontext()
+        with half:
+            return self.module(normalised).float().cpu().numpy()
+
+
+def check_outputs(logits: np.ndarray, classes: int, model: str) -> None:
+    """Refuse outputs of the wrong width or that are not finite."""
+    if logits.ndim != 2 or logits.shape[1] != classes:
+        raise UserError(
+            f"model '{model}': outputs have shape {list(logits.shape[1:])}, "
+            f"but the study has {classes} classes"
+        )
+    if not np.isfinite(logits).all():
+        raise UserError(f"model '{model}': outputs are not finite (NaN or infinite)")
+
+
+def extract(
+    target: Path,
+    cache: PixelCache,
+    ids: Sequence[str],
+    loaded: Loaded,
+    classes: Sequence[str],
+    device: str,
+    provenance: Mapping[str, Any],
+    batch: int = BATCH,
+) -> None:
+    """Run ``loaded`` over a view's pixels and write its logits to ``target``."""
+    forward = Forward(loaded, device)
+    model = str(provenance["model"])
+    card = {
+        **provenance,
+        "ids": ids_digest(ids),
+        "parameters": loaded.parameters,
+        "images": len(ids),
+        "device": device,
+    }
+    with whole(target) as part:
+        writer = RowWriter(part, "logits", (len(ids), len(classes)), card)
+        with bar(None, f"{model} {provenance['view']}", len(ids)) as shown:
+            for images in batches(cache, batch, device):
+                logits = forward(images)
+                check_outputs(logits, len(classes), model)
+                writer.append(logits)
+                shown.update(len(logits))
+        writer.close()
+
+
+def card(model: str, view: str, source: str) -> dict[str, str]:
+    """The provenance of a model's logits on a view."""
+    return {"model": model, "view": view, **versions(source)}

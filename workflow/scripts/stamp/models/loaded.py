@@ -1,0 +1,21 @@
+"""What every loader gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A module from normalised pixels to logits over the study's classes, and its normalisation."""
+
+    module: nn.Module
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers were learned (buffers do not count)."""
+        return sum(parameter.numel() for parameter in self.module.parameters())

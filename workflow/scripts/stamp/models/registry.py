@@ -1,0 +1,31 @@
+"""The kinds of model: a new model is a YAML entry, a new kind is a module and a line here.
+
+A loader module has ``load(block, classes, weights) -> Loaded``. It is named here as text, so that
+planning imports no torch and a change of one loader reruns only its own models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a loader lives, which packages decide its numbers, whether a rule trains the weights."""
+
+    module: str
+    packages: tuple[str, ...]
+    trained: bool = False
+
+
+SOURCES = {
+    "train": Source("stamp.models.trained", ("torch", "timm"), trained=True),
+    "timm": Source("stamp.models.timm_hub", ("torch", "timm")),
+}
+
+
+def versions(source: str) -> dict[str, str]:
+    """Versions of the packages that a kind of model runs on, without importing them."""
+    from importlib.metadata import version
+
+    return {package: version(package) for package in SOURCES[source].packages}

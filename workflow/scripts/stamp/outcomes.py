@@ -1,0 +1,89 @@
+"""What happened on the targets: from evaluations to one tidy table of outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+SOURCE = "source"
+MEAN = "mean"
+SCHEMA = {
+    "model": pl.String,
+    "outcome": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "se": pl.Float64,
+    "n": pl.Int64,
+}
+
+
+def outcome_name(view: str, domain: str, how: str, several: bool) -> str | None:
+    """The outcome that a row of an evaluation belongs to, or None where it is not one.
+
+    ``whole`` takes the target as one, ``domain`` each domain, ``kind`` the domains that share the
+    part of their name before the last hyphen (``blur-1`` to ``blur-5`` are ``blur``; a name without
+    one is its own kind). A target of one domain is always taken as a whole.
+    """
+    if view == SOURCE or how == "whole" or not several:
+        return view if domain == "all" else None
+    if domain == "all":
+        return None
+    return f"{view}/{domain if how == 'domain' else domain.rpartition('-')[0] or domain}"
+
+
+def outcomes(evaluations: pl.DataFrame, how: Mapping[str, str]) -> pl.DataFrame:
+    """Tidy outcomes of every model: ``source``, each outcome of the targets, and their ``mean``.
+
+    An outcome of several domains is their mean. The overall mean is over the outcomes that every
+    model has a value for, so that it compares like with like. Standard errors are those of sampling
+    images, taken as independent between domains.
+    """
+    rows = evaluations.filter(pl.col("class").is_in(["macro", "top1"]))
+    several = {
+        view: bool((part["domain"] != "all").any()) for (view,), part in rows.group_by("view")
+    }
+    names = [
+        outcome_name(view, domain, how.get(view, "whole"), several[view])
+        for view, domain in zip(rows["view"], rows["domain"], strict=True)
+    ]
+    named = rows.with_columns(outcome=pl.Series(names, dtype=pl.String)).filter(
+        pl.col("outcome").is_not_null()
+    )
+    tidy = _averaged(named, "outcome").select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    return pl.concat([tidy, _overall(tidy)])
+
+
+def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """The mean of each model's values; null where one of them is."""
+    whole = pl.col("value").is_null().any()
+    return rows.group_by("model", *by, maintain_order=True).agg(
+        pl.col("metric").first(),
+        pl.when(whole).then(None).otherwise(pl.col("value").mean()).alias("value"),
+        pl.when(whole).then(None).otherwise(pl.col("se").pow(2).sum().sqrt() / pl.len()).alias("se"),
+        pl.col("n").sum(),
+    )
+
+
+def _overall(tidy: pl.DataFrame) -> pl.DataFrame:
+    complete = (
+        tidy.filter(pl.col("outcome") != SOURCE)
+        .group_by("outcome")
+        .agg(pl.col("value").is_null().any().alias("gap"))
+        .filter(~pl.col("gap"))["outcome"]
+    )
+    rows = tidy.filter(pl.col("outcome").is_in(complete.implode()))
+    mean = _averaged(rows).with_columns(outcome=pl.lit(MEAN))
+    return mean.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+def outcome_names(tidy: pl.DataFrame) -> list[str]:
+    """The outcomes of the targets in order of appearance, the mean last; the source is none."""
+    return [name for name in tidy["outcome"].unique(maintain_order=True) if name != SOURCE]
+
+
+def values(tidy: pl.DataFrame, outcome: str, models: list[str]) -> np.ndarray:
+    """One outcome of the given models, NaN where there is none."""
+    found = dict(tidy.filter(pl.col("outcome") == outcome).select("model", "value").iter_rows())
+    return np.array([np.nan if found.get(key) is None else found[key] for key in models], dtype=float)

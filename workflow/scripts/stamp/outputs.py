@@ -1,0 +1,47 @@
+"""A model's logits joined to the view that they were made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from stamp.io import array_provenance, ids_digest, read_arrays, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The rows of a view, the logits of one model on them, and the model's parameter count."""
+
+    rows: pl.DataFrame
+    logits: np.ndarray
+    parameters: int
+
+    def only(self, role: str) -> Outputs:
+        """The rows of one role: ``pool`` or ``calibration``."""
+        chosen = (self.rows["role"] == role).to_numpy()
+        return Outputs(self.rows.filter(chosen), self.logits[chosen], self.parameters)
+
+
+def read_outputs(view: str | Path, logits: str | Path, model: str) -> Outputs:
+    """A view and a model's logits on it; another model's or another view's are refused."""
+    rows = read_table(view)
+    digest = ids_digest(rows["image"])
+    arrays = read_arrays(logits, model=model, ids=digest)
+    return Outputs(rows, arrays["logits"], int(array_provenance(logits)["parameters"]))
+
+
+def combined(parts: list[Outputs], split: str | None) -> tuple[pl.DataFrame, np.ndarray]:
+    """The labeled rows of several views with their logits; calibration images are left out."""
+    rows, logits = [], []
+    for part in parts:
+        keep = np.ones(len(part.rows), dtype=bool)
+        if "role" in part.rows.columns:
+            keep &= (part.rows["role"] != "calibration").to_numpy()
+        if split is not None:
+            keep &= part.rows["split"].eq_missing(pl.lit(split)).to_numpy()
+        rows.append(part.rows.filter(keep).drop("role", strict=False))
+        logits.append(part.logits[keep])
+    return pl.concat(rows), np.concatenate(logits)

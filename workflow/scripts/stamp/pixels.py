@@ -1,0 +1,116 @@
+"""The pixel cache: a view's images decoded and resized once per preprocessing, as raw uint8.
+
+One ``.npy`` of shape [images, height, width, channels] that readers map a window at a time, and a
+small JSON record beside it with the digest of the image ids and of the pixels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from stamp.errors import UserError
+from stamp.io import check_provenance, ids_digest, read_json, whole, write_json
+from stamp.preprocessing import Preprocessing
+from stamp.progress import bar
+
+RESAMPLING = {
+    "nearest": Image.Resampling.NEAREST,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+CHUNK = 256
+
+
+def decode(path: str, how: Preprocessing) -> np.ndarray:
+    """One image file as uint8 [size, size, channels]."""
+    try:
+        with Image.open(path) as opened:
+            picture = opened.convert("L" if how.channels == 1 else "RGB")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such image") from None
+    except (OSError, UnidentifiedImageError, SyntaxError, ValueError):
+        raise UserError(f"{path}: can't be read as an image") from None
+    return np.asarray(resize(picture, how), dtype=np.uint8).reshape(how.size, how.size, how.channels)
+
+
+def resize(picture: Image.Image, how: Preprocessing) -> Image.Image:
+    """The whole picture squeezed to a square, or its shorter side resized and the centre cut out."""
+    method = RESAMPLING[how.interpolation]
+    if how.crop is None:
+        return picture.resize((how.size, how.size), method)
+    shorter = round(how.size / how.crop)
+    ratio = shorter / min(picture.size)
+    width, height = (max(shorter, round(side * ratio)) for side in picture.size)
+    left, top = (width - how.size) // 2, (height - how.size) // 2
+    resized = picture.resize((width, height), method)
+    return resized.crop((left, top, left + how.size, top + how.size))
+
+
+def _decoded(paths: Sequence[str], how: Preprocessing, threads: int) -> Iterator[np.ndarray]:
+    """Decoded images in order, with a bounded number in flight."""
+    with ThreadPoolExecutor(threads) as workers:
+        remaining = iter(paths)
+        while part := list(islice(remaining, CHUNK)):
+            yield from workers.map(lambda path: decode(path, how), part)
+
+
+def write_cache(
+    target: Path,
+    record: Path,
+    ids: Sequence[str],
+    paths: Sequence[str],
+    how: Preprocessing,
+    threads: int,
+    what: str,
+) -> None:
+    """Decode ``paths`` into the cache file, and say in its record what it holds."""
+    if not ids:
+        raise UserError(f"{what}: the view has no image")
+    shape = (len(ids), how.size, how.size, how.channels)
+    state = hashlib.sha256()
+    with whole(target) as part:
+        with open(part, "wb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for image in bar(_decoded(paths, how, threads), f"{what} pixels", len(paths)):
+                raw = image.tobytes()
+                state.update(raw)
+                file.write(raw)
+    write_json(
+        record,
+        {"ids": ids_digest(ids), "pixels": state.hexdigest(), "shape": shape, "key": how.key},
+    )
+
+
+class PixelCache:
+    """A cache file opened for reading: rows as arrays, a window mapped at a time."""
+
+    def __init__(self, target: Path, record: Path, ids: Sequence[str]):
+        check_provenance(record, read_json(record), {"ids": ids_digest(ids)})
+        mapped = np.load(target, mmap_mode="r")
+        self.path, self.shape, self.offset = target, mapped.shape, int(mapped.offset)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """A copy of rows ``start`` to ``stop``; the mapping is dropped, so memory stays flat."""
+        stop = min(stop, len(self))
+        one = int(np.prod(self.shape[1:]))
+        window: Any = np.memmap(
+            self.path,
+            dtype=np.uint8,
+            mode="r",
+            offset=self.offset + start * one,
+            shape=(stop - start, *self.shape[1:]),
+        )
+        return np.array(window)

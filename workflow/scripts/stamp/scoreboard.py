@@ -1,0 +1,88 @@
+"""One row a model: every score, its parts, interval and health flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+PARTS = (
+    "raw",
+    "low",
+    "high",
+    "se_bootstrap",
+    "se_units",
+    "se_analytic",
+    "eta2",
+    "within",
+    "total",
+    "exact_stamp",
+    "exact_eta2",
+    "n_semantic",
+    "n_random",
+    "parameters",
+    "degenerate",
+    "saturated",
+    "leakage",
+    "spread",
+)
+RULES = ("temperature", "chance")
+
+
+def model_row(
+    scores: pl.DataFrame, calibration: Mapping[str, Any], matched: pl.DataFrame, exclude: str
+) -> dict[str, Any]:
+    """A model's row from its own files; the first score is the headline."""
+    headline = scores.row(0, named=True)
+    row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
+    row |= {part: headline[part] for part in PARTS}
+    for other in scores[1:].iter_rows(named=True):
+        row[predictor_name(other, headline)] = other["stamp"]
+    for one in matched.iter_rows(named=True):
+        outcome = one["target"] if one["domain"] == "all" else f"{one['target']}/{one['domain']}"
+        row[f"matched:{outcome}"] = one["stamp"]
+    row |= {"temperature": calibration["value"], "temperature_bound": calibration["bound"]}
+    row |= {f"excluded_{rule}": calibration["excluded"][rule] for rule in RULES}
+    row["excluded"] = calibration["excluded"][exclude]
+    return row
+
+
+def predictor_name(score: Mapping[str, Any], headline: Mapping[str, Any]) -> str:
+    """The column of a score that is not the headline: by its pairs, or by its temperature."""
+    if score["kind"] != headline["kind"]:
+        return f"stamp_{score['kind']}"
+    return "stamp_scaled" if score["scaled"] else "stamp_unscaled"
+
+
+def scoreboard(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """All models' rows as a table; text columns stay text where every entry is empty."""
+    table = pl.DataFrame(list(rows), infer_schema_length=None)
+    empty = [name for name, kind in table.schema.items() if kind == pl.Null]
+    texts = [name for name in empty if name.startswith(("excluded", "temperature_bound"))]
+    numbers = [name for name in empty if name not in texts]
+    return table.with_columns(
+        *(pl.col(name).cast(pl.String) for name in texts),
+        *(pl.col(name).cast(pl.Float64) for name in numbers),
+    )
+
+
+def predictors(columns: Sequence[str]) -> list[str]:
+    """The columns of a scoreboard that predict outcomes, the headline first."""
+    others = [name for name in columns if name.startswith("stamp_")]
+    return ["stamp", "exact_stamp", *others]
+
+
+def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:
+    """Which models stay under each filter.
+
+    ``all`` keeps every model, degenerate ones at their raw value; ``declared`` leaves out degenerate
+    models and those that the study's own rule sets apart; ``temperature`` and ``chance`` do the same
+    under that rule, whichever the study declares.
+    """
+    sound = ~board["degenerate"]
+    return {
+        "all": pl.Series([True] * len(board)),
+        "declared": sound & board["excluded"].is_null(),
+        **{rule: sound & board[f"excluded_{rule}"].is_null() for rule in RULES},
+    }

@@ -1,0 +1,117 @@
+"""All scores of one model: each kind of pair, with and without the fitted temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.errors import UserError
+from stamp.outputs import Outputs
+from stamp.score import Score, restrict, score
+
+NOT_COLUMNS = ("draws",)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """How a study scores: pairs, head, interval."""
+
+    task: str
+    classes: Sequence[str]
+    semantic: str
+    random: str
+    number: int
+    resamples: int
+    level: float
+    seed: int
+
+    def unit(self, kind: str) -> str:
+        """What the bootstrap resamples: images for class pairs, groups (patients) otherwise."""
+        return "image" if kind == "class" else "group"
+
+
+def pair_rows(pairs: pl.DataFrame, images: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of image ids as pairs of row numbers."""
+    place = pl.DataFrame({"image": images}).with_row_index("row")
+    ends = []
+    for end in ("a", "b"):
+        found = pairs.select(image=end).join(place, on="image", how="left", maintain_order="left")
+        if found["row"].null_count():
+            missing = found.filter(pl.col("row").is_null())["image"][0]
+            raise UserError(f"image '{missing}' is in the pairs, but not in the view 'source'")
+        ends.append(found["row"].cast(pl.Int64).to_numpy())
+    return ends[0], ends[1]
+
+
+def score_pool(
+    pool: Outputs,
+    pairs: pl.DataFrame,
+    kind: str,
+    design: Design,
+    temperature: float,
+    columns: Sequence[int] | None = None,
+) -> Score:
+    """The score of one kind of pairs at one temperature, over all classes or some columns."""
+    chosen = list(columns) if columns is not None else list(range(len(design.classes)))
+    outputs = restrict(pool.logits, chosen, design.task, temperature)
+    images = pool.rows["image"]
+    semantic, random = (
+        pair_rows(pairs.filter(pl.col("kind") == name).head(design.number), images)
+        for name in (kind, "random")
+    )
+    groups = pool.rows["group"].rank("dense").to_numpy()
+    return score(
+        outputs,
+        semantic,
+        random,
+        groups,
+        unit=design.unit(kind),
+        resamples=design.resamples,
+        level=design.level,
+        seed=design.seed,
+        design=design.random,
+    )
+
+
+def as_row(found: Score) -> dict[str, Any]:
+    """A score's numbers for a table; what is not a number becomes null."""
+    row = {name: getattr(found, name) for name in found.__dataclass_fields__ if name not in NOT_COLUMNS}
+    return {
+        name: None if isinstance(value, float) and not np.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def score_kinds(
+    pool: Outputs, pairs: pl.DataFrame, design: Design, temperature: float, scale: bool
+) -> Iterator[tuple[dict[str, Any], Score]]:
+    """The headline score first, then the other kinds, then the headline at the other temperature."""
+    used = temperature if scale else 1.0
+    others = [kind for kind in pairs["kind"].unique(maintain_order=True) if kind != "random"]
+    kinds = [design.semantic, *(kind for kind in others if kind != design.semantic)]
+    for kind in kinds:
+        found = score_pool(pool, pairs, kind, design, used)
+        yield {"kind": kind, "scaled": scale, "temperature": used}, found
+    other = 1.0 if scale else temperature
+    found = score_pool(pool, pairs, design.semantic, design, other)
+    yield {"kind": design.semantic, "scaled": not scale, "temperature": other}, found
+
+
+def matched_rows(
+    pool: Outputs,
+    pairs: pl.DataFrame,
+    design: Design,
+    temperature: float,
+    matched: Mapping[str, Sequence[str]],
+) -> list[dict[str, Any]]:
+    """The headline score over the classes that each domain of a target is labeled for."""
+    rows = []
+    for domain, names in matched.items():
+        columns = [list(design.classes).index(name) for name in names]
+        found = score_pool(pool, pairs, design.semantic, design, temperature, columns)
+        rows.append({"domain": domain, "classes": ", ".join(names), **as_row(found)})
+    return rows

@@ -1,0 +1,109 @@
+"""Views: ordered lists of images, with their labels, that a model is run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.errors import UserError, suggest
+
+COLUMNS = {
+    "image": pl.String,
+    "path": pl.String,
+    "group": pl.String,
+    "order": pl.Int32,
+    "domain": pl.String,
+    "split": pl.String,
+}
+
+
+def label_columns(task: str, classes: Sequence[str]) -> list[str]:
+    """The label columns of an index: ``label``, or one a class."""
+    return ["label"] if task == "multiclass" else list(classes)
+
+
+def check_index(index: pl.DataFrame, dataset: str) -> pl.DataFrame:
+    """The index with its fixed columns typed, or what is wrong with it in one line."""
+    missing = [name for name in COLUMNS if name not in index.columns]
+    if missing:
+        raise UserError(f"data set '{dataset}': the index has no column '{missing[0]}'")
+    if index.is_empty():
+        raise UserError(f"data set '{dataset}': the index has no image")
+    twice = index.filter(pl.col("image").is_duplicated())
+    if not twice.is_empty():
+        raise UserError(f"data set '{dataset}': image '{twice['image'][0]}' stands twice")
+    return index.with_columns(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
+
+
+def select(index: pl.DataFrame, wanted: Mapping[str, Any], where: str) -> pl.DataFrame:
+    """The rows of the wanted domains and split, in the index's order."""
+    rows = index
+    for column, values in (
+        ("domain", wanted.get("domains")),
+        ("split", [wanted["split"]] if wanted.get("split") is not None else None),
+    ):
+        if values is None:
+            continue
+        known = rows[column].drop_nulls().unique().to_list()
+        for value in values:
+            if value not in known:
+                raise UserError(f"{where}: unknown {column} '{value}': {suggest(value, known)}")
+        rows = rows.filter(pl.col(column).is_in(values))
+    return rows
+
+
+def labels(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) -> np.ndarray:
+    """Labels as float64, NaN where unlabeled: class numbers [n] (multiclass) or 0/1 [n, C]."""
+    columns = label_columns(task, classes)
+    for name in columns:
+        if name not in rows.columns:
+            raise UserError(f"{where}: no label column '{name}': {suggest(name, rows.columns)}")
+    found = rows.select(pl.col(name).cast(pl.Float64) for name in columns).to_numpy()
+    allowed = np.arange(len(classes)) if task == "multiclass" else np.arange(2)
+    wrong = np.argwhere(~np.isnan(found) & ~np.isin(found, allowed))
+    if len(wrong):
+        row, column = wrong[0]
+        raise UserError(
+            f"{where}: image '{rows['image'][int(row)]}': {columns[column]} is "
+            f"{found[row, column]:g}, but must be {allowed[0]} to {allowed[-1]} or empty"
+        )
+    return found[:, 0] if task == "multiclass" else found
+
+
+def keep(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) -> pl.DataFrame:
+    """The columns of a view: the fixed ones and the labels of the study's classes, checked."""
+    labels(rows, task, classes, where)
+    kind = pl.Int16 if task == "multiclass" else pl.Int8
+    columns = label_columns(task, classes)
+    return rows.select(*COLUMNS, *(pl.col(name).cast(kind) for name in columns))
+
+
+def calibration_rows(rows: pl.DataFrame, count: int, seed: int, where: str) -> pl.DataFrame:
+    """``count`` images of the calibration split, a fixed random choice; fewer are an error."""
+    if len(rows) < count:
+        raise UserError(f"{where}: {len(rows)} calibration images are there, {count} were asked for")
+    order = np.random.default_rng([seed, 0xCA11]).permutation(len(rows))[:count]
+    return rows.sort("image")[np.sort(order)]
+
+
+def source_view(
+    index: pl.DataFrame, pool: Sequence[str], calibration: pl.DataFrame, where: str
+) -> pl.DataFrame:
+    """The pool's images and the calibration images, each with its ``role``; they may not overlap."""
+    chosen = pl.DataFrame({"image": list(pool)}).join(
+        index, on="image", how="left", maintain_order="left"
+    )
+    shared = calibration.filter(pl.col("image").is_in(list(pool)))
+    if not shared.is_empty():
+        raise UserError(
+            f"{where}: image '{shared['image'][0]}' is in the calibration split and in the pool"
+        )
+    return pl.concat(
+        [
+            chosen.with_columns(role=pl.lit("pool")),
+            calibration.with_columns(role=pl.lit("calibration")),
+        ]
+    )

@@ -1,0 +1,37 @@
+"""Train one model on the source's train split."""
+
+from pathlib import Path
+
+from stamp.errors import run
+from stamp.io import read_table, write_json
+from stamp.models.weights import write_weights
+from stamp.pixels import PixelCache
+from stamp.training import train
+from stamp.views import labels
+
+
+def main(smk):
+    params, study, model = smk.params, smk.wildcards.study, smk.wildcards.model
+    rows = read_table(smk.input.view, study=study, view="train")
+    cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), rows["image"])
+    truth = labels(rows, params.task, params.classes, f"study '{study}': view 'train'")
+    trained = train(
+        params.load,
+        params.classes,
+        params.task,
+        cache.rows(0, len(cache)),
+        truth,
+        rows["group"].to_list(),
+        params.seed,
+        smk.threads,
+        model,
+    )
+    provenance = {"model": model, "study": study, "seed": params.seed, **params.versions}
+    write_weights(trained.loaded.module, Path(smk.output.weights), provenance)
+    write_json(
+        smk.output.record, {**provenance, "losses": trained.losses, "images": trained.images}
+    )
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821
