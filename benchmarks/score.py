@@ -1,24 +1,20 @@
-"""What a score costs: CPU seconds, memory, and the images it has to forward; prints a table."""
+"""What a score costs: CPU seconds, memory, and the images it has to forward."""
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
-from pathlib import Path
-from time import process_time
 
-# As a script this file's folder leads the path, where its siblings' names would hide modules.
-sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent]
-sys.path.insert(0, str(Path(__file__).parents[1] / "workflow" / "scripts"))
+import numpy as np
+import polars as pl
 
-import numpy as np  # noqa: E402
-import polars as pl  # noqa: E402
-
-from stamp.pairs import class_pairs, endpoints, pool, random_pairs  # noqa: E402
-from stamp.score import Score, probabilities, score, squared_distances, stamp  # noqa: E402
+from benchmarks.row import Row
+from benchmarks.timing import alternate
+from stamp.pairs import class_pairs, endpoints, pool, random_pairs
+from stamp.score import Score, probabilities, score, squared_distances, stamp
 
 CLASSES, IMAGES_A_CLASS, PAIRS, RESAMPLES = 1_000, 48, 2_000, 10_000
 FEW_RESAMPLES = 50
+ROUNDS = 5
 
 Rows = tuple[np.ndarray, np.ndarray]
 
@@ -54,59 +50,58 @@ def loop_bootstrap(distances: list[np.ndarray], pairs: list[Rows], images: int) 
     return np.array(draws)
 
 
-def main() -> list[tuple[str, float, str]]:
-    """Rows of (what, value, note)."""
+def separated_logits(images: list[str], group: dict[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    """Logits that favour each image's class, and the class numbers."""
+    groups = np.array([int(group[image].removeprefix("class")) for image in images])
+    logits = np.random.default_rng(0).normal(size=(len(images), CLASSES)).astype(np.float32)
+    logits[np.arange(len(images)), groups] += 6
+    return logits, groups
+
+
+def main() -> list[Row]:
+    """The cost of a score of 2,000 + 2,000 pairs over 1,000 classes, and of its pairs."""
     index = synthetic_index()
-    start = process_time()
     semantic = class_pairs(index, PAIRS, 0)
     random = random_pairs(endpoints(semantic), PAIRS, 0)
-    drawing = process_time() - start
     reused = pool(semantic, random)
     fresh = pool(semantic, random_pairs(index, PAIRS, 0))
-
     group = dict(zip(index["image"], index["group"], strict=True))
-    groups = np.array([int(group[image].removeprefix("class")) for image in reused])
-    logits = np.random.default_rng(0).normal(size=(len(reused), CLASSES)).astype(np.float32)
-    logits[np.arange(len(reused)), groups] += 6
+    logits, groups = separated_logits(reused, group)
     within, across = rows_of(semantic, reused), rows_of(random, reused)
+    p = probabilities(logits, "multiclass", 1.3)
+    distances = [squared_distances(p, *pair) for pair in (within, across)]
 
     def whole(resamples: int = RESAMPLES) -> Score:
-        p = probabilities(logits, "multiclass", 1.3)
-        return score(p, within, across, groups, unit="image", resamples=resamples)
+        outputs = probabilities(logits, "multiclass", 1.3)
+        return score(outputs, within, across, groups, unit="image", resamples=resamples)
 
-    whole(10)
-    start = process_time()
-    whole()
-    cost = process_time() - start
+    times = alternate(
+        {
+            "whole": whole,
+            "rest": lambda: whole(1),
+            "loop": lambda: loop_bootstrap(distances, [within, across], len(reused)),
+            "pairs": lambda: random_pairs(endpoints(class_pairs(index, PAIRS, 0)), PAIRS, 0),
+        },
+        ROUNDS,
+    )
     tracemalloc.start()
     whole()
     memory = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
-
-    p = probabilities(logits, "multiclass", 1.3)
-    distances = [squared_distances(p, *pair) for pair in (within, across)]
-    start = process_time()
-    loop_bootstrap(distances, [within, across], len(reused))
-    loop = (process_time() - start) * RESAMPLES / FEW_RESAMPLES
-    start = process_time()
-    whole(1)
-    rest = process_time() - start
-
-    size = f"{PAIRS} + {PAIRS} pairs, {CLASSES} classes, {RESAMPLES} resamples"
+    bootstrap = times["whole"].cpu - times["rest"].cpu
+    loop = times["loop"].cpu * RESAMPLES / FEW_RESAMPLES
+    size = f"{PAIRS:,} + {PAIRS:,} pairs, {CLASSES:,} classes, {RESAMPLES:,} resamples"
     return [
-        ("score, CPU seconds", cost, f"{size}; target: under 1"),
-        ("score, peak MB", memory, "allocated while scoring, the logits not counted"),
-        (
-            "bootstrap, times faster than a loop",
-            loop / max(cost - rest, 1e-9),
-            f"the loop measured on {FEW_RESAMPLES} resamples and scaled",
+        Row("score with its interval", times["whole"].cpu, "CPU s", "< 1 CPU s", size),
+        Row("score, peak memory", memory, "MB", "", "allocated while scoring, without the logits"),
+        Row(
+            "bootstrap of a score, times faster: than a loop",
+            loop / bootstrap,
+            "x",
+            "",
+            f"{bootstrap:.2f} s vs {loop:.1f} CPU s, scaled from {FEW_RESAMPLES} resamples",
         ),
-        ("pairs, CPU seconds", drawing, f"drawn from {index.height} images"),
-        ("images forwarded, pool reused", len(reused), f"target: at most {2 * PAIRS}"),
-        ("images forwarded, fresh pool", len(fresh), f"at most {4 * PAIRS}"),
+        Row("drawing the pairs", times["pairs"].cpu, "CPU s", "", f"from {index.height:,} images"),
+        Row("images forwarded, pool reused", len(reused), "", f"≤ {2 * PAIRS:,}", f"N={PAIRS:,}"),
+        Row("images forwarded, fresh pool", len(fresh), "", f"≤ {4 * PAIRS:,}", f"N={PAIRS:,}"),
     ]
-
-
-if __name__ == "__main__":
-    for what, value, note in main():
-        print(f"{what:<40} {value:>10.4g}  {note}")

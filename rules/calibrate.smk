@@ -10,6 +10,8 @@ rule calibrate:
         f"{RESULTS}/{{study}}/calibration/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/calibrate/{{model}}.log",
+    conda:
+        ENVIRONMENT
     params:
         task=of_study("task"),
         classes=of_study("classes"),

@@ -22,6 +22,7 @@ except UserError as mistake:
     sys.exit(f"stamp: {mistake}")
 
 RESULTS = PLAN.results
+ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 FIGURES = ["targets", "ranks", "forest"]
 
 
@@ -36,7 +37,8 @@ wildcard_constraints:
     model=one_of(key for study in PLAN.studies.values() for key in study.models),
     target=one_of(key for study in PLAN.studies.values() for key in study.targets),
     view=one_of(
-        {"source", "id", "train"} | {key for study in PLAN.studies.values() for key in study.targets}
+        {"source", "id", "train"}
+        | {key for study in PLAN.studies.values() for key in study.targets}
     ),
     figure=one_of(FIGURES),
 
@@ -114,3 +116,70 @@ def ends(study):
         f"{folder}/statistics/outranks.csv",
         *expand(f"{folder}/figures/{{figure}}.{{ending}}", figure=FIGURES, ending=["png", "pdf"]),
     ]
+
+
+def preprocessings():
+    """Every preprocessing of the configured models, by its key."""
+    models = [model for study in PLAN.studies.values() for model in study.models.values()]
+    return {model.pixels.key: model.pixels.settings for model in models}
+
+
+PREPROCESSINGS = preprocessings()
+
+
+def pixels_of(view):
+    """A model's pixel cache for a view: the record that tells of changes, the large file beside it."""
+
+    def files(wildcards):
+        name = view or wildcards.view
+        key = model_of(wildcards).pixels.key
+        return f"{RESULTS}/{wildcards.study}/pixels/{name}/{key}"
+
+    return {
+        "pixels": lambda wildcards: ancient(f"{files(wildcards)}.npy"),
+        "record": lambda wildcards: f"{files(wildcards)}.json",
+    }
+
+
+def weights_of(wildcards):
+    """The weights that a rule trained, where one does."""
+    if not model_of(wildcards).trained:
+        return []
+    return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
+
+
+def evaluated(kind):
+    """The views and logits that an evaluation reads; the source's own may come from two views."""
+    pattern = {
+        "view": f"{RESULTS}/{{study}}/views/{{view}}.parquet",
+        "logits": f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
+    }[kind]
+
+    def files(wildcards):
+        views = [wildcards.view]
+        if wildcards.view == "source" and study_of(wildcards).id:
+            views = ["source", "id"]
+        return [
+            pattern.format(study=wildcards.study, view=view, model=wildcards.model)
+            for view in views
+        ]
+
+    return files
+
+
+def evaluations(wildcards):
+    study = study_of(wildcards)
+    return expand(
+        f"{RESULTS}/{study.name}/evaluations/{{view}}/{{model}}.parquet",
+        view=["source", *study.targets],
+        model=list(study.models),
+    )
+
+
+def matches(wildcards):
+    study = study_of(wildcards)
+    return expand(
+        f"{RESULTS}/{study.name}/matched/{{target}}/{{model}}.parquet",
+        target=[key for key, target in study.targets.items() if target["classes"]],
+        model=list(study.models),
+    )

@@ -1,24 +1,6 @@
 """All models of a study together: how the score relates to what happened on the targets."""
 
 
-def evaluations(wildcards):
-    study = study_of(wildcards)
-    return expand(
-        f"{RESULTS}/{study.name}/evaluations/{{view}}/{{model}}.parquet",
-        view=["source", *study.targets],
-        model=list(study.models),
-    )
-
-
-def matches(wildcards):
-    study = study_of(wildcards)
-    return expand(
-        f"{RESULTS}/{study.name}/matched/{{target}}/{{model}}.parquet",
-        target=[key for key, target in study.targets.items() if target["classes"]],
-        model=list(study.models),
-    )
-
-
 rule collect:
     """One table of the models' scores and one of their outcomes."""
     input:
@@ -31,6 +13,8 @@ rule collect:
         outcomes=f"{RESULTS}/{{study}}/statistics/outcomes.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/collect.log",
+    conda:
+        ENVIRONMENT
     params:
         models=lambda wildcards: list(study_of(wildcards).models),
         outcomes=lambda wildcards: {
@@ -59,9 +43,12 @@ rule correlate:
         outranks=f"{RESULTS}/{{study}}/statistics/outranks.csv",
     log:
         f"{RESULTS}/{{study}}/logs/correlate.log",
+    conda:
+        ENVIRONMENT
     params:
         settings=lambda wildcards: {
-            key: study_of(wildcards).statistics[key] for key in ("permutations", "resamples", "level")
+            key: study_of(wildcards).statistics[key]
+            for key in ("permutations", "resamples", "level")
         },
         seed=PLAN.seed,
         code=code_of("correlate.py"),

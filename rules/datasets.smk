@@ -8,6 +8,8 @@ rule make_dataset:
         images=directory(f"{RESULTS}/datasets/{{dataset}}/images"),
     log:
         f"{RESULTS}/datasets/{{dataset}}/make_dataset.log",
+    conda:
+        ENVIRONMENT
     params:
         adapter=lambda wildcards: PLAN.datasets[wildcards.dataset].adapter,
         options=lambda wildcards: PLAN.datasets[wildcards.dataset].options,

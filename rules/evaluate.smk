@@ -1,24 +1,6 @@
 """What each model does on labeled images: at the source, and on every target."""
 
 
-def evaluated(kind):
-    """The views and logits that an evaluation reads; the source's own may come from two views."""
-    pattern = {
-        "view": f"{RESULTS}/{{study}}/views/{{view}}.parquet",
-        "logits": f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
-    }[kind]
-
-    def files(wildcards):
-        views = [wildcards.view]
-        if wildcards.view == "source" and study_of(wildcards).id:
-            views = ["source", "id"]
-        return [
-            pattern.format(study=wildcards.study, view=view, model=wildcards.model) for view in views
-        ]
-
-    return files
-
-
 rule evaluate:
     """Macro-AUROC or top-1 accuracy, overall, per domain and per class."""
     input:
@@ -28,6 +10,8 @@ rule evaluate:
         f"{RESULTS}/{{study}}/evaluations/{{view}}/{{model}}.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/evaluate/{{view}}/{{model}}.log",
+    conda:
+        ENVIRONMENT
     params:
         task=of_study("task"),
         classes=of_study("classes"),

@@ -11,7 +11,7 @@ rule figure:
     output:
         png=report(
             f"{RESULTS}/{{study}}/figures/{{figure}}.png",
-            caption="../workflow/report/{figure}.rst",
+            caption="../workflow/report/figure.rst",
             category="{study}",
             labels={"figure": "{figure}"},
         ),
@@ -19,12 +19,15 @@ rule figure:
         csv=f"{RESULTS}/{{study}}/figures/{{figure}}.csv",
     log:
         f"{RESULTS}/{{study}}/logs/figure/{{figure}}.log",
+    conda:
+        ENVIRONMENT
     params:
         models=lambda wildcards: described(study_of(wildcards)),
         texts=lambda wildcards: {
             "title": study_of(wildcards).title,
             "notice": study_of(wildcards).notice,
             "task": study_of(wildcards).task,
+            "level": study_of(wildcards).statistics["level"],
             "targets": {
                 key: target["title"] for key, target in study_of(wildcards).targets.items()
             },

@@ -17,6 +17,8 @@ rule leaderboard:
         parquet=f"{RESULTS}/{{study}}/leaderboard.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/leaderboard.log",
+    conda:
+        ENVIRONMENT
     params:
         models=lambda wildcards: described(study_of(wildcards)),
         code=code_of("leaderboard.py"),

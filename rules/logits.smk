@@ -1,33 +1,28 @@
 """Forward passes: the only stage that needs a GPU, and the only one that knows pixels and models."""
 
 
-def weights_of(wildcards):
-    """The weights that a rule trained, where one does."""
-    if not model_of(wildcards).trained:
-        return []
-    return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
-
-
 rule logits:
     """One forward pass per image of a view."""
     input:
+        **pixels_of(None),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         weights=weights_of,
-        **pixels_of(None),
     output:
         f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/logits/{{view}}/{{model}}.log",
     benchmark:
         f"{RESULTS}/{{study}}/benchmarks/logits/{{view}}/{{model}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: PLAN.threads
+    resources:
+        gpu=1 if DEVICE == "cuda" else 0,
+        mem_mb=4000,
     params:
         load=lambda wildcards: model_of(wildcards).load,
         versions=lambda wildcards: versions(model_of(wildcards).load["source"]),
         classes=of_study("classes"),
         code=lambda wildcards: code_of("logits.py", model_of(wildcards).module),
-    threads: PLAN.threads
-    resources:
-        gpu=1 if DEVICE == "cuda" else 0,
-        mem_mb=4000,
     script:
         "../workflow/scripts/logits.py"

@@ -9,6 +9,8 @@ rule pairs:
         f"{RESULTS}/{{study}}/pairs.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/pairs.log",
+    conda:
+        ENVIRONMENT
     params:
         images=lambda wildcards: study_of(wildcards).source_images,
         pairs=lambda wildcards: {
@@ -31,6 +33,8 @@ rule source_view:
         f"{RESULTS}/{{study}}/views/source.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/source_view.log",
+    conda:
+        ENVIRONMENT
     params:
         images=lambda wildcards: study_of(wildcards).source_images,
         split=of_study("calibration", "split"),
@@ -56,6 +60,8 @@ rule view:
         f"{RESULTS}/{{study}}/views/{{view}}.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/view/{{view}}.log",
+    conda:
+        ENVIRONMENT
     params:
         images=lambda wildcards: study_of(wildcards).view(wildcards.view),
         task=of_study("task"),

@@ -13,6 +13,8 @@ rule score:
         draws=f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/score/{{model}}.log",
+    conda:
+        ENVIRONMENT
     params:
         task=of_study("task"),
         classes=of_study("classes"),
@@ -20,9 +22,7 @@ rule score:
         random=of_study("pairs", "random"),
         number=of_study("pairs", "count"),
         scale=of_study("calibration", "scale"),
-        leaks=lambda wildcards: (
-            study_of(wildcards).pairs["split"] in model_of(wildcards).saw
-        ),
+        leaks=lambda wildcards: (study_of(wildcards).pairs["split"] in model_of(wildcards).saw),
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
         seed=PLAN.seed,
@@ -42,6 +42,8 @@ rule matched:
         f"{RESULTS}/{{study}}/matched/{{target}}/{{model}}.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/matched/{{target}}/{{model}}.log",
+    conda:
+        ENVIRONMENT
     params:
         task=of_study("task"),
         classes=of_study("classes"),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+
 from stamp import correlation
 from stamp.correlation import (
     asymptotic_p,

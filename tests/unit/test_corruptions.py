@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage, stats
+
 from stamp.corruptions import CORRUPTIONS, SEVERITIES, SEVERITY, warp
 
 PHOTOGRAPH = np.add.outer(np.arange(60), 2 * np.arange(70)).astype(np.uint8)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
+
 from stamp.datasets import digit_shifts, mnist, uci_digits
 from stamp.errors import UserError
 
@@ -176,7 +177,7 @@ def test_shifts_have_every_kind_and_severity_as_a_balanced_domain(shifts):
     assert set(counts["domain"]) == expected
     assert counts["len"].to_list() == [4] * 300
     assert set(shifts["split"]) == {"test"}
-    assert digit_shifts.OPTIONS["images"] == 400
+    assert digit_shifts.OPTIONS["images"] == 200
 
 
 def test_no_shifted_picture_comes_from_training_or_calibration(shifts, source):

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
 from stamp.ranking import outranks, rank_intervals
 
 scores = arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 8)),

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+
 from stamp.ranks import centred_ranks, comparisons, mid_ranks, resampled_spearman, spearman
 
 few_values = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 12)),

@@ -18,15 +18,11 @@ def main(smk):
     truth = labels(held_out.rows, params.task, params.classes, where)
     fitted = fit_temperature(held_out.logits, truth, params.task)
     domains = held_out.rows["domain"]
-    table = evaluate(
-        held_out.logits, truth, domains, params.task, params.classes, params.minimum
-    )
+    table = evaluate(held_out.logits, truth, domains, params.task, params.classes, params.minimum)
     performance = table["value"][0]
     known = float("nan") if performance is None else performance
     excluded = {
-        rule: exclusion(
-            rule, fitted.value, known, params.task, len(params.classes), **params.rules
-        )
+        rule: exclusion(rule, fitted.value, known, params.task, len(params.classes), **params.rules)
         for rule in RULES
     }
     record = {**asdict(fitted), "model": model, "performance": performance, "excluded": excluded}

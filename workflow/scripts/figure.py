@@ -1,1 +1,29 @@
-pass
+"""Draw one figure of a study as PNG and PDF, and write the table that it was drawn from."""
+
+from importlib import import_module
+
+import polars as pl
+
+from stamp.errors import run
+from stamp.figures.data import CORRELATIONS, RANKS, Data
+from stamp.figures.style import save
+from stamp.io import read_table, write_table
+
+
+def main(smk):
+    study = smk.wildcards.study
+    data = Data(
+        scores=read_table(smk.input.scores, study=study),
+        outcomes=read_table(smk.input.outcomes, study=study),
+        correlations=pl.read_csv(smk.input.correlations, schema_overrides=CORRELATIONS),
+        ranks=pl.read_csv(smk.input.ranks, schema_overrides=RANKS),
+        models=smk.params.models,
+        texts=smk.params.texts,
+    )
+    figure, table = import_module(f"stamp.figures.{smk.wildcards.figure}").draw(data)
+    write_table(smk.output.csv, table, {})
+    save(figure, smk.output.png, smk.output.pdf)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

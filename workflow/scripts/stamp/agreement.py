@@ -22,10 +22,12 @@ SOURCE_METRIC = "source_metric"
 PARTIALS = ("source", "parameters", "source_and_parameters")
 
 
-def predictor_values(board: pl.DataFrame, tidy: pl.DataFrame, unfiltered: bool) -> dict[str, np.ndarray]:
+def predictor_values(
+    board: pl.DataFrame, tidy: pl.DataFrame, unfiltered: bool
+) -> dict[str, np.ndarray]:
     """Every predictor of the models, NaN where a model has none.
 
-    Unfiltered, the headline is the raw formula, so that a degenerate model shows where it would rank.
+    Unfiltered, the headline is the raw formula: a degenerate model shows where it would rank.
     """
     models = board["model"].to_list()
     found = {name: board[name].cast(pl.Float64).to_numpy() for name in predictors(board.columns)}
@@ -86,7 +88,14 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     empty = correlation_row(Correlation(n=0), [])
     names = ["filter", "outcome", "predictor", *empty]
     names += [f"partial_{name}{end}" for name in PARTIALS for end in ("", "_p", "_reason")]
-    texts = {"filter", "outcome", "predictor", "permutation_method", "reason", "loo_most_influential"}
+    texts = {
+        "filter",
+        "outcome",
+        "predictor",
+        "permutation_method",
+        "reason",
+        "loo_most_influential",
+    }
     texts |= {f"partial_{name}_reason" for name in PARTIALS}
     whole = {"n", "bootstrap_valid"}
     schema: dict[str, Any] = {
@@ -102,7 +111,8 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
 def ranks(models: list[str], draws: np.ndarray, level: float) -> pl.DataFrame:
     """Each model's median rank and its interval over the bootstrap draws of all scores."""
     found = rank_intervals(draws, level)
-    table = {"model": models, "rank": found.median, "low": found.low, "high": found.high}
+    low, high = np.floor(found.low), np.ceil(found.high)  # a place is a whole number
+    table = {"model": models, "rank": found.median, "low": low, "high": high}
     return pl.DataFrame(table).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 

@@ -47,5 +47,7 @@ def augment(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     out = out + sigma * torch.randn(out.shape, generator=generator)
     rows = torch.arange(height)[None, :] - torch.randint(height, (n, 1), generator=generator)
     columns = torch.arange(width)[None, :] - torch.randint(width, (n, 1), generator=generator)
-    hole = (rows.abs() < HOLE * height / 2)[:, :, None] & (columns.abs() < HOLE * width / 2)[:, None]
+    hole = (rows.abs() < HOLE * height / 2)[:, :, None] & (columns.abs() < HOLE * width / 2)[
+        :, None
+    ]
     return out.masked_fill(hole[:, None], 0.5).clamp(0, 1)

@@ -112,7 +112,7 @@ def _likelihood(z: Array, labels: ArrayLike, task: str) -> tuple[Callable[[float
         z, y = z[known], truth[known].astype(np.int64)
         if not len(y):
             raise UserError(NO_LABELS)
-        if not (np.array_equal(y, truth[known]) and 0 <= y.min() and y.max() < z.shape[1]):
+        if not (np.array_equal(y, truth[known]) and y.min() >= 0 and y.max() < z.shape[1]):
             raise UserError(
                 f"calibration labels are whole numbers from 0 to {z.shape[1] - 1}, "
                 f"found {truth[known].min():g} to {truth[known].max():g}"

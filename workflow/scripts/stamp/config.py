@@ -153,7 +153,8 @@ def _explain(error: Any) -> str:
         return f"{at}unknown key '{unknown}': {suggest(unknown, known)}"
     if error.validator == "enum":
         options = error.validator_value
-        return f"{at}unknown value '{error.instance}': {suggest(str(error.instance), map(str, options))}"
+        known = suggest(str(error.instance), map(str, options))
+        return f"{at}unknown value '{error.instance}': {known}"
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         return f"{at}the key '{missing}' is missing"
@@ -221,7 +222,9 @@ def _models(name: str, document: Mapping[str, Any], folder: Path) -> dict[str, M
         file = folder / f"{zoo}.yaml"
         for key, entry in read_zoo(file).items():
             if key in found:
-                raise UserError(f"{file}: model '{key}' stands in another zoo of study '{name}' too")
+                raise UserError(
+                    f"{file}: model '{key}' stands in another zoo of study '{name}' too"
+                )
             load = _sorted(entry["load"])
             pixels = merged(document["pixels"], load.get("pixels", {}))
             load["pixels"] = pixels.settings

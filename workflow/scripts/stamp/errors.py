@@ -23,7 +23,7 @@ def suggest(name: str, options: Iterable[str]) -> str:
 
 
 def run(main: Callable[[Any], None], job: Any) -> None:
-    """Run a rule's ``main``; a user's mistake ends in one line on the screen and in the rule's log."""
+    """Run a rule's ``main``; a user's mistake is one line on the screen and in the rule's log."""
     logs = [Path(str(path)) for path in getattr(job, "log", [])]
     try:
         main(job)

@@ -26,7 +26,7 @@ PROVENANCE = "stamp"
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
-    """A path to write beside ``path``; it takes its place when the block ends well, else goes away."""
+    """A path beside ``path`` to write to; it takes its place if the block ends well, else goes."""
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
     beside = final.with_name(f".{final.name}.{os.getpid()}.part")
@@ -50,7 +50,9 @@ def ids_digest(ids: Iterable[str]) -> str:
     return state.hexdigest()[:16]
 
 
-def check_provenance(path: str | Path, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+def check_provenance(
+    path: str | Path, found: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
     """Refuse an artefact that was made from something else than ``expected``, by name."""
     for key, value in expected.items():
         if str(found.get(key)) != str(value):
@@ -125,9 +127,11 @@ def array_provenance(path: str | Path) -> dict[str, str]:
 
 
 class RowWriter:
-    """One float32 array written row by row as safetensors, so that memory does not grow with rows."""
+    """One float32 array written row by row as safetensors: memory does not grow with rows."""
 
-    def __init__(self, path: Path, name: str, shape: tuple[int, int], provenance: Mapping[str, Any]):
+    def __init__(
+        self, path: Path, name: str, shape: tuple[int, int], provenance: Mapping[str, Any]
+    ):
         self.expected = int(np.prod(shape)) * 4
         header = {
             "__metadata__": {key: str(value) for key, value in sorted(provenance.items())},

@@ -23,7 +23,10 @@ def flags(row: Mapping[str, Any]) -> str:
 
 
 def leaderboard(
-    board: pl.DataFrame, tidy: pl.DataFrame, ranks: pl.DataFrame, models: Mapping[str, Mapping[str, str]]
+    board: pl.DataFrame,
+    tidy: pl.DataFrame,
+    ranks: pl.DataFrame,
+    models: Mapping[str, Mapping[str, str]],
 ) -> pl.DataFrame:
     """One row a model, best score first; degenerate and excluded models last, without a place."""
     keys = board["model"].to_list()
@@ -49,7 +52,16 @@ def leaderboard(
     place = pl.when("placed").then(pl.col("placed").cum_sum().cast(pl.Int64)).alias("place")
     first = ["model", "label", "family", "objective", "regime", "stamp", "low", "high"]
     then = ["rank_median", "rank_low", "rank_high", "source_metric", *outcomes, "flags"]
-    rest = ["eta2", "within", "total", "exact_stamp", "exact_eta2", "raw", "se_bootstrap", "temperature"]
+    rest = [
+        "eta2",
+        "within",
+        "total",
+        "exact_stamp",
+        "exact_eta2",
+        "raw",
+        "se_bootstrap",
+        "temperature",
+    ]
     others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
     numbers = ["n_semantic", "n_random", "parameters"]
     chosen = table.select(place, *first, *then, *rest, *others, *numbers)

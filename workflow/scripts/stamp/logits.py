@@ -55,7 +55,8 @@ class Forward:
         if device == "cuda" and not torch.cuda.is_available():
             raise UserError("device 'cuda' was asked for, but torch finds no CUDA device")
         self.device = device
-        self.module = loaded.module.eval().to(device, memory_format=torch.channels_last)
+        network: Any = loaded.module.eval()
+        self.module = network.to(device, memory_format=torch.channels_last)
         std = torch.tensor(loaded.std, device=device)[:, None, None]
         mean = torch.tensor(loaded.mean, device=device)[:, None, None]
         self.scale, self.offset = 1 / (255 * std), -mean / std
@@ -65,7 +66,9 @@ class Forward:
         pixels = batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
         # uint8 rows are already laid out channels-last; the arithmetic keeps that layout
         normalised = pixels.to(torch.float32).mul_(self.scale).add_(self.offset)
-        half = torch.autocast("cuda", dtype=torch.float16) if self.device == "cuda" else nullcontext()
+        half = (
+            torch.autocast("cuda", dtype=torch.float16) if self.device == "cuda" else nullcontext()
+        )
         with half:
             return self.module(normalised).float().cpu().numpy()
 

@@ -51,7 +51,9 @@ def outcomes(evaluations: pl.DataFrame, how: Mapping[str, str]) -> pl.DataFrame:
     named = rows.with_columns(outcome=pl.Series(names, dtype=pl.String)).filter(
         pl.col("outcome").is_not_null()
     )
-    tidy = _averaged(named, "outcome").select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    tidy = _averaged(named, "outcome").select(
+        pl.col(name).cast(kind) for name, kind in SCHEMA.items()
+    )
     return pl.concat([tidy, _overall(tidy)])
 
 
@@ -61,7 +63,10 @@ def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     return rows.group_by("model", *by, maintain_order=True).agg(
         pl.col("metric").first(),
         pl.when(whole).then(None).otherwise(pl.col("value").mean()).alias("value"),
-        pl.when(whole).then(None).otherwise(pl.col("se").pow(2).sum().sqrt() / pl.len()).alias("se"),
+        pl.when(whole)
+        .then(None)
+        .otherwise(pl.col("se").pow(2).sum().sqrt() / pl.len())
+        .alias("se"),
         pl.col("n").sum(),
     )
 
@@ -86,4 +91,6 @@ def outcome_names(tidy: pl.DataFrame) -> list[str]:
 def values(tidy: pl.DataFrame, outcome: str, models: list[str]) -> np.ndarray:
     """One outcome of the given models, NaN where there is none."""
     found = dict(tidy.filter(pl.col("outcome") == outcome).select("model", "value").iter_rows())
-    return np.array([np.nan if found.get(key) is None else found[key] for key in models], dtype=float)
+    return np.array(
+        [np.nan if found.get(key) is None else found[key] for key in models], dtype=float
+    )

@@ -41,7 +41,7 @@ def combined(parts: list[Outputs], split: str | None) -> tuple[pl.DataFrame, np.
         if "role" in part.rows.columns:
             keep &= (part.rows["role"] != "calibration").to_numpy()
         if split is not None:
-            keep &= part.rows["split"].eq_missing(pl.lit(split)).to_numpy()
+            keep &= (part.rows["split"] == split).fill_null(False).to_numpy()
         rows.append(part.rows.filter(keep).drop("role", strict=False))
         logits.append(part.logits[keep])
     return pl.concat(rows), np.concatenate(logits)

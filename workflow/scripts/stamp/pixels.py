@@ -39,11 +39,13 @@ def decode(path: str, how: Preprocessing) -> np.ndarray:
         raise UserError(f"{path}: no such image") from None
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError):
         raise UserError(f"{path}: can't be read as an image") from None
-    return np.asarray(resize(picture, how), dtype=np.uint8).reshape(how.size, how.size, how.channels)
+    return np.asarray(resize(picture, how), dtype=np.uint8).reshape(
+        how.size, how.size, how.channels
+    )
 
 
 def resize(picture: Image.Image, how: Preprocessing) -> Image.Image:
-    """The whole picture squeezed to a square, or its shorter side resized and the centre cut out."""
+    """The whole picture squeezed to a square, or the centre of it at the shorter side's scale."""
     method = RESAMPLING[how.interpolation]
     if how.crop is None:
         return picture.resize((how.size, how.size), method)
@@ -77,14 +79,13 @@ def write_cache(
         raise UserError(f"{what}: the view has no image")
     shape = (len(ids), how.size, how.size, how.channels)
     state = hashlib.sha256()
-    with whole(target) as part:
-        with open(part, "wb") as file:
-            header = {"descr": "|u1", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            for image in bar(_decoded(paths, how, threads), f"{what} pixels", len(paths)):
-                raw = image.tobytes()
-                state.update(raw)
-                file.write(raw)
+    with whole(target) as part, open(part, "wb") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for image in bar(_decoded(paths, how, threads), f"{what} pixels", len(paths)):
+            raw = image.tobytes()
+            state.update(raw)
+            file.write(raw)
     write_json(
         record,
         {"ids": ids_digest(ids), "pixels": state.hexdigest(), "shape": shape, "key": how.key},

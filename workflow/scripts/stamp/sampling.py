@@ -1,7 +1,7 @@
 """A study's pairs of every kind in one table: the headline's first, random last.
 
-Rows of a kind stand in the order in which they were drawn, so the first N of them are the pairs of a
-study with a smaller N.
+Rows of a kind stand in the order in which they were drawn, so the first N of them are the pairs of
+a study with a smaller N.
 """
 
 from __future__ import annotations

@@ -76,9 +76,9 @@ def predictors(columns: Sequence[str]) -> list[str]:
 def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:
     """Which models stay under each filter.
 
-    ``all`` keeps every model, degenerate ones at their raw value; ``declared`` leaves out degenerate
-    models and those that the study's own rule sets apart; ``temperature`` and ``chance`` do the same
-    under that rule, whichever the study declares.
+    ``all`` keeps every model, degenerate ones at their raw value; ``declared`` leaves out
+    degenerate models and those that the study's own rule sets apart; ``temperature`` and
+    ``chance`` do the same under that rule, whichever the study declares.
     """
     sound = ~board["degenerate"]
     return {

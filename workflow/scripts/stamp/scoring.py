@@ -79,7 +79,9 @@ def score_pool(
 
 def as_row(found: Score) -> dict[str, Any]:
     """A score's numbers for a table; what is not a number becomes null."""
-    row = {name: getattr(found, name) for name in found.__dataclass_fields__ if name not in NOT_COLUMNS}
+    row = {
+        name: getattr(found, name) for name in found.__dataclass_fields__ if name not in NOT_COLUMNS
+    }
     return {
         name: None if isinstance(value, float) and not np.isfinite(value) else value
         for name, value in row.items()
@@ -89,7 +91,7 @@ def as_row(found: Score) -> dict[str, Any]:
 def score_kinds(
     pool: Outputs, pairs: pl.DataFrame, design: Design, temperature: float, scale: bool
 ) -> Iterator[tuple[dict[str, Any], Score]]:
-    """The headline score first, then the other kinds, then the headline at the other temperature."""
+    """The headline score, then the other kinds, then the headline at the other temperature."""
     used = temperature if scale else 1.0
     others = [kind for kind in pairs["kind"].unique(maintain_order=True) if kind != "random"]
     kinds = [design.semantic, *(kind for kind in others if kind != design.semantic)]

@@ -1,9 +1,9 @@
 """Small networks trained on the source's train split, by the recipes found in practice.
 
 A recipe is the ``load`` block of a zoo entry: supervised end to end (plain, augmented, with label
-noise, on part of the data, stopped early), or a frozen backbone — left at random or trained without
-labels — under a linear head. Everything random comes from one seed; with a fixed number of threads a
-run repeats bit for bit.
+noise, on part of the data, stopped early), or a frozen backbone, left at random or trained without
+labels, under a linear head. Everything random comes from one seed; with a fixed number of threads
+a run repeats bit for bit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "label_noise": 0.0,
     "fraction": 1.0,
 }
-SMOOTHING_TEMPERATURE = 0.2  # of the contrastive loss
+CONTRAST_TEMPERATURE = 0.2
 HEAD_PENALTY = 1e-3  # L2 of the linear head, per image
 
 
@@ -46,8 +46,10 @@ class Trained:
     images: int
 
 
-def choose(groups: Sequence[str], fraction: float, task: str, rng: np.random.Generator) -> np.ndarray:
-    """Rows of the part of the data that is trained on: whole groups, or images within each class."""
+def choose(
+    groups: Sequence[str], fraction: float, task: str, rng: np.random.Generator
+) -> np.ndarray:
+    """Rows of the part of the data to train on: whole groups, or images within each class."""
     names, group = np.unique(np.asarray(groups), return_inverse=True)
     if fraction >= 1:
         return np.arange(len(group))
@@ -82,9 +84,9 @@ def loss_of(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 def contrastive_loss(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """NT-Xent of two views of a batch (Chen et al. 2020, A Simple Framework for Contrastive ...)."""
+    """NT-Xent of two views of a batch (Chen et al. 2020, SimCLR)."""
     views = functional.normalize(torch.cat([first, second]), dim=1)
-    similar = views @ views.T / SMOOTHING_TEMPERATURE
+    similar = views @ views.T / CONTRAST_TEMPERATURE
     similar.fill_diagonal_(float("-inf"))
     n = len(first)
     partner = torch.arange(2 * n).roll(n)
@@ -96,7 +98,8 @@ class Trainer:
 
     def __init__(self, loaded: Loaded, pixels: torch.Tensor, recipe: Mapping[str, Any], seed: int):
         self.loaded, self.pixels, self.recipe = loaded, pixels, recipe
-        self.module = loaded.module.to(memory_format=torch.channels_last)
+        network: Any = loaded.module
+        self.module = network.to(memory_format=torch.channels_last)
         self.generator = torch.Generator().manual_seed(seed)
         self.mean = torch.tensor(loaded.mean)[:, None, None]
         self.std = torch.tensor(loaded.std)[:, None, None]
@@ -118,7 +121,10 @@ class Trainer:
             fused=True,
         )
         schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimiser, self.recipe["learning_rate"], total_steps=max(1, epochs * steps), pct_start=0.2
+            optimiser,
+            self.recipe["learning_rate"],
+            total_steps=max(1, epochs * steps),
+            pct_start=0.2,
         )
         losses = []
         for _ in bar(range(epochs), what, epochs, "epoch"):
@@ -159,7 +165,9 @@ class Trainer:
     @torch.no_grad()
     def settle(self) -> None:
         """Give the normalisation layers of an untrained backbone the statistics of the images."""
-        layers = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        layers = [
+            m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)
+        ]
         for layer in layers:
             layer.reset_running_stats()
             layer.momentum = None  # the plain mean over all batches
@@ -188,7 +196,9 @@ class Trainer:
 
         def closure() -> torch.Tensor:
             optimiser.zero_grad()
-            loss = loss_of(features @ weight.T + bias, labels) + HEAD_PENALTY * weight.square().sum()
+            loss = (
+                loss_of(features @ weight.T + bias, labels) + HEAD_PENALTY * weight.square().sum()
+            )
             loss.backward()
             return loss
 
@@ -214,7 +224,8 @@ def train(
     """The network of a ``load`` block, trained on ``pixels`` [n, h, w, c] and ``labels``."""
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # slow, and nothing reads it
+    deterministic: Any = torch.utils.deterministic
+    deterministic.fill_uninitialized_memory = False  # slow, and nothing reads it
     torch.manual_seed(seed)
     recipe = {**DEFAULTS, **block}
     rng = np.random.default_rng(seed)
@@ -235,6 +246,8 @@ def train(
             trainer.settle()
         losses += trainer.linear_head(target)
     if not all(np.isfinite(losses)):
-        raise UserError(f"model '{what}': training diverged (loss {losses[-1]}); lower learning_rate")
+        raise UserError(
+            f"model '{what}': training diverged (loss {losses[-1]}); lower learning_rate"
+        )
     trainer.module.eval()
     return Trained(trainer.loaded, losses, len(rows))

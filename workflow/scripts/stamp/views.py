@@ -84,7 +84,9 @@ def keep(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) -> p
 def calibration_rows(rows: pl.DataFrame, count: int, seed: int, where: str) -> pl.DataFrame:
     """``count`` images of the calibration split, a fixed random choice; fewer are an error."""
     if len(rows) < count:
-        raise UserError(f"{where}: {len(rows)} calibration images are there, {count} were asked for")
+        raise UserError(
+            f"{where}: {len(rows)} calibration images are there, {count} were asked for"
+        )
     order = np.random.default_rng([seed, 0xCA11]).permutation(len(rows))[:count]
     return rows.sort("image")[np.sort(order)]
 
@@ -92,7 +94,7 @@ def calibration_rows(rows: pl.DataFrame, count: int, seed: int, where: str) -> p
 def source_view(
     index: pl.DataFrame, pool: Sequence[str], calibration: pl.DataFrame, where: str
 ) -> pl.DataFrame:
-    """The pool's images and the calibration images, each with its ``role``; they may not overlap."""
+    """The pool's and the calibration images, each with its ``role``; they may not overlap."""
     chosen = pl.DataFrame({"image": list(pool)}).join(
         index, on="image", how="left", maintain_order="left"
     )

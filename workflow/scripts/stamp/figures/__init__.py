@@ -1,0 +1,1 @@
+"""Figures of a study: a module each, with ``draw(data) -> (Figure, its table)``."""

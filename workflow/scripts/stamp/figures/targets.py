@@ -1,1 +1,235 @@
+"""Score against outcome, one panel an outcome of the targets."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from stamp.figures.data import (
+    RHO,
+    SOURCE_METRIC,
+    Data,
+    board,
+    correlation,
+    interval_name,
+    metric_name,
+    number,
+    outcome_title,
+    outcome_values,
+    p_value,
+    rho_text,
+    shown_outcomes,
+)
+from stamp.figures.style import (
+    BODY,
+    FINE,
+    INNER,
+    MARGIN,
+    SMALL,
+    WIDTH,
+    Entry,
+    Key,
+    Z,
+    heading,
+    heading_height,
+    key_of,
+    legend,
+    legend_blocks,
+    limits,
+    line_height,
+    look,
+    mark,
+    notes,
+    notes_height,
+    panel,
+    sheet,
+    wrapped,
+    write,
+)
+
+LEFT, BETWEEN, UNDER = 0.56, 0.45, 0.42  # inches: y labels, between columns, x labels
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands over a panel, already broken into lines."""
+
+    title: list[str]
+    rho: list[str]
+    more: list[str]
+
+    @property
+    def height(self) -> float:
+        sizes = ((self.title, BODY), (self.rho, SMALL), (self.more, FINE))
+        return sum(len(lines) * line_height(size) for lines, size in sizes) + 0.06
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Where the panels stand: their columns, their size in inches, the top of each one's frame."""
+
+    columns: int
+    width: float
+    height: float
+    tops: list[float]
+
+    @property
+    def bottom(self) -> float:
+        return self.tops[-1] + self.height + UNDER
+
+    def left(self, at: int) -> float:
+        return LEFT + at % self.columns * (self.width + BETWEEN)
+
+
+@look()
+def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
+    """A grid of panels of STAMP against each outcome, and a row for each of its points."""
+    models, names = board(data), shown_outcomes(data)
+    table = points(data, models, names)
+    if not names:
+        return _nothing(data), table
+    texts, note = data.texts, _note(data, models)
+    subtitle = "STAMP, from source images alone, against what each model reached on the targets"
+    headers = [header(data, name, _columns(len(names))[1]) for name in names]
+    grid = _grid(headers, heading_height(texts["title"], subtitle))
+    key = key_of(models["objective"], models["family"])
+    aside = "" if models["counted"].all() else "degenerate or excluded"
+    blocks = legend_blocks(key, aside)
+    place = _legend_place(blocks, grid, len(names))
+    foot = max(grid.bottom, legend(blocks, *place))
+    figure, page = sheet(foot + notes_height(note, texts["notice"]))
+    heading(page, texts["title"], subtitle)
+    legend(blocks, *place, axes=page)
+    notes(page, note, texts["notice"])
+    for at, (name, head) in enumerate(zip(names, headers, strict=True)):
+        left, top = grid.left(at), grid.tops[at]
+        below = write(page, left, top - head.height, head.title, BODY, weight="bold")
+        below = write(page, left, below, head.rho, SMALL)
+        write(page, left, below, head.more, FINE, color="#404040")
+        if at % grid.columns == 0:
+            style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
+            page.text(MARGIN + 0.05, top + grid.height / 2, metric_name(data, name), **style)
+        axes = panel(figure, (left, top, grid.width, grid.height), f"outcome:{name}")
+        axes.set_xlim(*limits(table, "low", "score", "high"))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(15 // grid.columns, steps=[1, 2, 2.5, 5, 10]))
+        axes.set_xlabel("STAMP" if at + grid.columns >= len(names) else "", labelpad=2)
+        _points(axes, table.filter(pl.col("outcome") == name), key)
+    return figure, table
+
+
+def points(data: Data, models: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """One row an outcome and model that has both a score and a value there."""
+    what = ["model", "label", "family", "objective", "counted", "degenerate", "excluded"]
+    own = models.select(*what, "score", "low", "high").drop_nulls("score")
+    found = [outcome_values(data, name).with_columns(outcome=pl.lit(name)) for name in names]
+    if not found:
+        return own.clear().select(pl.lit("").alias("outcome"), pl.all(), value=0.0, se=0.0)
+    order = ["outcome", *own.columns, "value", "se"]
+    joined = [own.join(one, on="model", maintain_order="left") for one in found]
+    return pl.concat(joined).select(order)
+
+
+def header(data: Data, outcome: str, width: float) -> Header:
+    """A panel's title; rho, n, p; then the source metric's rho, the partial, and rho over all."""
+    kept, everyone = correlation(data, outcome), correlation(data, outcome, which="all")
+    source = correlation(data, outcome, SOURCE_METRIC)
+    rho = f"{rho_text(kept)}, {p_value(kept.p)}"
+    if kept.rho is None:
+        rho = f"{RHO} undefined: {kept.reason}"
+    more = []
+    if source.rho is not None:
+        more = [f"source metric {RHO} = {number(source.rho)}; partial {number(kept.partial)}"]
+    if everyone.n != kept.n and everyone.rho is not None:
+        more.append(f"all {everyone.n} models {RHO} = {number(everyone.rho)}")
+    return Header(
+        wrapped(outcome_title(data, outcome), width, BODY, "bold"),
+        wrapped(rho, width, SMALL),
+        [line for text in more for line in wrapped(text, width, FINE)],
+    )
+
+
+def _columns(count: int) -> tuple[int, float]:
+    """How many columns of panels, and how wide each is in inches."""
+    columns = 2 if count in (1, 2, 4) else 3
+    return columns, (WIDTH - LEFT - MARGIN - (columns - 1) * BETWEEN) / columns
+
+
+def _grid(headers: list[Header], top: float) -> Grid:
+    columns, width = _columns(len(headers))
+    height, tops = 0.78 * width, []
+    for start in range(0, len(headers), columns):
+        row = headers[start : start + columns]
+        top += max(one.height for one in row)
+        tops += [top] * len(row)
+        top += height + UNDER
+    return Grid(columns, width, height, tops)
+
+
+def _legend_place(
+    blocks: dict[str, list[Entry]], grid: Grid, count: int
+) -> tuple[float, float, float]:
+    """Where the legends go: beside the last panel if a place is free and they fit, else below."""
+    if count % grid.columns:
+        left = grid.left(count)
+        beside = (left, grid.tops[-1], WIDTH - MARGIN - left)
+        if legend(blocks, *beside) <= grid.bottom:
+            return beside
+    return MARGIN, grid.bottom, INNER
+
+
+def _points(axes: Axes, rows: pl.DataFrame, key: Key) -> None:
+    """Every model's mark at its score and value, with its bars."""
+    axes.grid(True)
+    axes.set_axisbelow(True)
+    if rows.is_empty():
+        style: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "size": SMALL}
+        axes.text(0.5, 0.5, "no model has a score and a value here", **style)
+        axes.set(xticks=[], yticks=[])
+        return
+    half = Z * pl.col("se").fill_null(0)
+    rows = rows.with_columns(down=pl.col("value") - half, up=pl.col("value") + half)
+    axes.set_ylim(*limits(rows, "down", "up"))
+    size = 5.5 if len(rows) <= 20 else 4.2
+    for one in rows.iter_rows(named=True):
+        paint, model, x, y = key.paints[one["objective"]], one["model"], one["score"], one["value"]
+        bar: dict[str, Any] = {"color": paint.colour, "solid_capstyle": "butt"}
+        if one["se"] is not None:
+            ends = [one["down"], one["up"]]
+            axes.plot([x, x], ends, lw=0.8, alpha=0.35, zorder=2, gid=f"se:{model}", **bar)
+        if one["low"] is not None and one["high"] is not None:
+            ends = [one["low"], one["high"]]
+            axes.plot(ends, [y, y], lw=1.0, alpha=0.8, zorder=3, gid=f"interval:{model}", **bar)
+        shape = key.shapes[one["family"]]
+        mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
+
+
+def _note(data: Data, models: pl.DataFrame) -> str:
+    note = (
+        f"Horizontal bars: {interval_name(data)} of STAMP. Vertical bars: ±1.96 standard errors "
+        f"of the outcome. {RHO}: Spearman's rank correlation of STAMP and outcome over the filled "
+        f"marks, p by permutation; the source metric's {RHO} is over the same models; partial: "
+        "given the source metric."
+    )
+    if models["degenerate"].any():
+        note += " Degenerate models stand at the raw value of the formula."
+    return note
+
+
+def _nothing(data: Data) -> Figure:
+    """A figure that says in words why there is nothing to draw."""
+    texts, subtitle = data.texts, "STAMP against what each model reached on the targets"
+    words = "This study has no targets: there is no outcome to set STAMP against."
+    lines = wrapped(words, INNER, BODY)
+    top = heading_height(texts["title"], subtitle) + 0.2
+    foot = top + len(lines) * line_height(BODY) + 0.2
+    figure, page = sheet(foot + notes_height("", texts["notice"]))
+    heading(page, texts["title"], subtitle)
+    write(page, WIDTH / 2, top, lines, BODY, ha="center")
+    notes(page, "", texts["notice"])
+    return figure

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import stamp.models.torchvision_ops  # noqa: F401, I001  (before the first import of timm)
 import timm
 import torch
 from torch import nn
 
+import stamp.models.torchvision_ops  # noqa: F401  (before the first import of timm)
 from stamp.errors import UserError, suggest
 
 
@@ -67,4 +67,6 @@ def build(
         return made(**common) if made else timm.create_model(name, pretrained=False, **common)
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"architecture '{name}' can't be built with {dict(arguments)}: {line}") from None
+        raise UserError(
+            f"architecture '{name}' can't be built with {dict(arguments)}: {line}"
+        ) from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a loader lives, which packages decide its numbers, whether a rule trains the weights."""
+    """Where a loader lives, which packages decide its numbers, whether a rule trains it."""
 
     module: str
     packages: tuple[str, ...]

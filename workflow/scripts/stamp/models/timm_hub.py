@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import stamp.models.torchvision_ops  # noqa: F401, I001  (before the first import of timm)
 import timm
 
+import stamp.models.torchvision_ops  # noqa: F401  (before the first import of timm)
 from stamp.errors import UserError
 from stamp.models.architectures import known
 from stamp.models.loaded import Loaded

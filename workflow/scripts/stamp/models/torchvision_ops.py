@@ -2,7 +2,7 @@
 
 A CUDA build of torchvision beside a CPU build of torch can't load its operator library, and its
 import then fails because it registers shape rules for operators that do not exist. Declaring those
-operators first lets torchvision, timm and torchxrayvision import; nothing here calls them. Where the
+operators first lets torchvision and what builds on it import; nothing here calls them. Where the
 library loads, nothing is declared.
 """
 
@@ -23,8 +23,8 @@ def declare_missing() -> bool:
     if spec is None or spec.origin is None or _declared:
         return bool(_declared)
     try:
-        for library in Path(spec.origin).parent.glob("_C*.so"):
-            torch.ops.load_library(str(library))
+        for file in Path(spec.origin).parent.glob("_C*.so"):
+            torch.ops.load_library(str(file))
     except OSError:
         pass
     if hasattr(torch.ops.torchvision, "nms"):

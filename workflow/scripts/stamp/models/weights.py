@@ -26,7 +26,9 @@ def read_weights(module: nn.Module, path: Path) -> None:
     except FileNotFoundError:
         raise UserError(f"{path}: no such weights file") from None
     except pickle.UnpicklingError:
-        raise UserError(f"{path}: holds more than weights and was refused; use safetensors") from None
+        raise UserError(
+            f"{path}: holds more than weights and was refused; use safetensors"
+        ) from None
     except Exception as error:
         raise UserError(f"{path}: can't be read as weights: {str(error).splitlines()[0]}") from None
     if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):

@@ -1,37 +1,18 @@
-"""How much faster the statistics kernels are than scipy; run with ``python -m``, prints ratios."""
+"""How much faster the statistics kernels are than scipy."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from time import perf_counter
+import numpy as np
+from scipy import stats
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-# As a script this file's folder leads the path, where its name would hide Python's `statistics`.
-sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent]
-sys.path.insert(0, str(Path(__file__).parents[1] / "workflow" / "scripts"))
-
-import numpy as np  # noqa: E402
-from scipy import stats  # noqa: E402
-from stamp.correlation import paired_bootstrap, permutation_p  # noqa: E402
-from stamp.ranks import Array, mid_ranks  # noqa: E402
+from benchmarks.row import Row
+from benchmarks.timing import alternate
+from stamp.correlation import paired_bootstrap, permutation_p
+from stamp.ranks import Array, mid_ranks
 
 MODELS, DRAWS = 44, 10_000
 FEW_PERMUTATIONS, FEW_RESAMPLES = 200, 300
-
-
-def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """The shortest of several timings of each, taken in turn so that all meet the same machine."""
-    best = dict.fromkeys(runs, float("inf"))
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = perf_counter()
-            run()
-            best[name] = min(best[name], perf_counter() - start)
-    return best
+ROUNDS = 7
 
 
 def zoo() -> tuple[Array, Array]:
@@ -87,56 +68,45 @@ def bootstrap_loop(x: Array, y: Array) -> list[float]:
     return draws
 
 
-def main() -> list[tuple[str, float, str]]:
-    """Rows of (what, ratio, note); a ratio above 1 says how many times faster we are."""
+def main() -> list[Row]:
+    """Ratios above 1 say how many times faster ours is."""
     x, y = zoo()
-    fast = seconds(
+    times = alternate(
         {
             "permutation": lambda: permutation_p(x, y, DRAWS),
             "bootstrap": lambda: paired_bootstrap(x, y, DRAWS),
             "ranked": lambda: scipy_ranked(x, y),
-        },
-        20,
-    )
-    slow = seconds(
-        {
             "vectorised": lambda: scipy_vectorised(x, y),
             "spearmanr": lambda: scipy_spearmanr(x, y),
             "loop": lambda: bootstrap_loop(x, y),
         },
-        3,
+        ROUNDS,
     )
-    plain = slow["spearmanr"] * DRAWS / FEW_PERMUTATIONS
-    loop = slow["loop"] * DRAWS / FEW_RESAMPLES
-    test = f"{DRAWS:,}-permutation Spearman at n={MODELS} vs scipy's permutation_test"
+    ours, bootstrap = times["permutation"].wall, times["bootstrap"].wall
+    plain = times["spearmanr"].wall * DRAWS / FEW_PERMUTATIONS
+    loop = times["loop"].wall * DRAWS / FEW_RESAMPLES
+    test = f"permutation test of Spearman, n={MODELS}, times faster"
     return [
-        row(f"{test}, vectorised rho", fast["permutation"], slow["vectorised"], "target 5"),
+        row(f"{test}: than scipy, vectorised rho", ours, times["vectorised"].wall, "≥ 5"),
+        row(f"{test}: than scipy, ranked before", ours, times["ranked"].wall, "", "its best case"),
         row(
-            f"{test}, ranked beforehand",
-            fast["permutation"],
-            fast["ranked"],
-            "scipy's best case: little but its shuffling is left",
-        ),
-        row(
-            f"{test}, spearmanr",
-            fast["permutation"],
+            f"{test}: than scipy, spearmanr",
+            ours,
             plain,
-            f"scipy scaled from {FEW_PERMUTATIONS}; target 500",
+            "≥ 500",
+            f"scaled from {FEW_PERMUTATIONS}",
         ),
         row(
-            f"{DRAWS:,} paired bootstrap resamples at n={MODELS} vs a loop over spearmanr",
-            fast["bootstrap"],
+            f"paired bootstrap of Spearman, n={MODELS}, times faster: than a loop over spearmanr",
+            bootstrap,
             loop,
-            f"loop scaled from {FEW_RESAMPLES}; target 40",
+            "≥ 40",
+            f"scaled from {FEW_RESAMPLES}",
         ),
     ]
 
 
-def row(what: str, ours: float, theirs: float, note: str) -> tuple[str, float, str]:
-    """One comparison, with both times in its note."""
-    return what, theirs / ours, f"{ours * 1e3:.1f} ms vs {theirs * 1e3:,.1f} ms; {note}"
-
-
-if __name__ == "__main__":
-    for what, ratio, note in main():
-        print(f"{ratio:8.1f}x  {what} ({note})")
+def row(what: str, ours: float, theirs: float, target: str, note: str = "") -> Row:
+    """One comparison of 10,000 draws, with both times in its note."""
+    times = f"{ours * 1e3:.1f} ms vs {theirs * 1e3:,.1f} ms for {DRAWS:,} draws"
+    return Row(what, theirs / ours, "x", target, f"{times}; {note}" if note else times)

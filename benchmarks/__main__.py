@@ -1,0 +1,31 @@
+"""Run all benchmarks, or those named on the command line, and print one table."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks.row import Row, table
+from stamp.errors import suggest
+
+NAMES = ("correlation", "score", "pixels", "forward", "memory", "planning")
+
+
+def main(names: list[str]) -> None:
+    """Measure one after the other, then print the table."""
+    for name in names:
+        if name not in NAMES:
+            sys.exit(f"unknown benchmark '{name}': {suggest(name, NAMES)}")
+    rows: list[Row] = []
+    for name in names or NAMES:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        module = importlib.import_module(f"benchmarks.{name}")
+        with threadpool_limits(1):
+            rows += module.main()
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,209 @@
+"""A mistake in a configuration file is one line: the file, the key and what is right."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
+
+from stamp import config
+from stamp.errors import UserError
+
+CONFIG = {"studies": ["small_phantom"], "seed": 0}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The documents of a configuration; :func:`load` writes them and reads them back."""
+    monkeypatch.chdir(tmp_path)
+    texts = {"title": "t", "licence": "none", "citation": "none"}
+    documents = {
+        "datasets.yaml": {key: {**texts, **each} for key, each in DATASETS.items()},
+        "studies/small_phantom.yaml": PHANTOM,
+        "studies/small_digits.yaml": DIGITS,
+        "zoo/small_phantom.yaml": ZOOS["small_phantom"],
+        "zoo/small_digits.yaml": ZOOS["small_digits"],
+    }
+    return copy.deepcopy(documents)
+
+
+def load(files: dict[str, Any], **changes: Any) -> config.Plan:
+    for name, document in files.items():
+        path = Path("config") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document if isinstance(document, str) else yaml.safe_dump(document))
+    return config.load({**CONFIG, **changes})
+
+
+def mistake(files: dict[str, Any], **changes: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        load(files, **changes)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_sound_configuration_gives_plain_sorted_load_blocks(files: dict) -> None:
+    study = load(files).studies["small_phantom"]
+    load_block = study.models["mixer"].load
+    assert list(load_block) == sorted(load_block)
+    assert type(load_block) is dict
+    assert load_block["pixels"] == {"channels": 1, "interpolation": "bilinear", "size": 32}
+    assert study.kinds == ["temporal", "labeled", "random"]
+    assert study.view("external")["domains"] == ["north", "clinic"]
+    assert study.pairs["random"] == "different_group"
+
+
+def test_labels_do_not_reach_the_load_block(files: dict) -> None:
+    before = load(files).studies["small_phantom"].models["few"]
+    files["zoo/small_phantom.yaml"]["few"].update(label="other", family="other")
+    after = load(files).studies["small_phantom"].models["few"]
+    assert before.load == after.load
+    assert before.label != after.label
+
+
+def test_an_unknown_study_is_suggested(files: dict) -> None:
+    line = mistake(files, studies=["small_phantm"])
+    assert "unknown study 'small_phantm'" in line
+    assert "did you mean 'small_phantom'?" in line
+
+
+def test_an_unknown_key_of_the_configuration_is_suggested(files: dict) -> None:
+    line = mistake(files, devise="cpu")
+    assert line == "config/config.yaml: unknown key 'devise': did you mean 'device'?"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "words"),
+    [
+        ("studies/small_phantom.yaml", {"pears": {}}, "unknown key 'pears': did you mean 'pairs'?"),
+        ("studies/small_phantom.yaml", {"task": "multilable"}, "did you mean 'multilabel'?"),
+        ("studies/small_phantom.yaml", {"zoo": ["small_fantom"]}, "did you mean 'small_phantom'?"),
+        (
+            "studies/small_phantom.yaml",
+            {"models": ["mixr"]},
+            "unknown model 'mixr': did you mean 'mixer'?",
+        ),
+        ("studies/small_phantom.yaml", {"source": {"dataset": "mnits"}}, "did you mean 'mnist'?"),
+    ],
+)
+def test_a_mistyped_name_in_a_study_is_suggested(
+    files: dict, file: str, change: dict, words: str
+) -> None:
+    files[file].update(change)
+    assert words in mistake(files)
+
+
+def test_a_missing_key_is_named(files: dict) -> None:
+    del files["studies/small_phantom.yaml"]["pairs"]["largest"]
+    line = mistake(files)
+    assert line.endswith("small_phantom.yaml: pairs: the key 'largest' is missing")
+
+
+def test_an_unknown_class_of_a_target_is_suggested(files: dict) -> None:
+    target = files["studies/small_phantom.yaml"]["targets"]["external"]
+    target["classes"] = {"clinic": ["Pneumona"]}
+    assert "unknown class 'Pneumona': did you mean 'Pneumonia'?" in mistake(files)
+
+
+def test_an_unknown_source_of_a_model_is_suggested(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["load"]["source"] = "tim"
+    assert "few: unknown source 'tim': did you mean 'timm'?" in mistake(files)
+
+
+def test_an_unknown_key_of_a_load_block_is_suggested(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["load"]["epocs"] = 3
+    assert "few: load: unknown key 'epocs': did you mean 'epochs'?" in mistake(files)
+
+
+def test_an_unknown_adapter_is_suggested(files: dict) -> None:
+    files["datasets.yaml"]["mnist"]["adapter"] = "mnits"
+    assert "mnist: unknown adapter 'mnits': did you mean 'mnist'?" in mistake(files)
+
+
+def test_a_calibration_split_that_is_the_pool_is_refused(files: dict) -> None:
+    files["studies/small_phantom.yaml"]["calibration"]["split"] = "test"
+    assert "must be disjoint from the pool" in mistake(files)
+
+
+def test_more_pairs_used_than_drawn_are_refused(files: dict) -> None:
+    files["studies/small_phantom.yaml"]["pairs"]["count"] = 81
+    assert "pairs.count 81 is more than pairs.largest 80" in mistake(files)
+
+
+def test_a_model_in_two_zoos_is_refused(files: dict) -> None:
+    files["studies/small_phantom.yaml"]["zoo"] = ["small_phantom", "small_digits"]
+    assert "stands in another zoo of study 'small_phantom' too" in mistake(files)
+
+
+def test_a_reserved_target_name_is_refused(files: dict) -> None:
+    study = files["studies/small_phantom.yaml"]
+    study["targets"] = {"source": {"dataset": "small_phantom"}}
+    assert "'source' is a reserved name" in mistake(files)
+
+
+def test_a_trained_model_needs_a_train_split(files: dict) -> None:
+    del files["studies/small_phantom.yaml"]["source"]["train"]
+    assert "source.train is missing" in mistake(files)
+
+
+def test_a_key_given_twice_is_refused_with_its_line(files: dict) -> None:
+    files["zoo/small_phantom.yaml"] = "a: 1\nb: 2\na: 3\n"
+    assert "small_phantom.yaml, line 3: the key 'a' stands twice" in mistake(files)
+
+
+def test_broken_yaml_is_refused_with_its_line(files: dict) -> None:
+    files["zoo/small_phantom.yaml"] = "a: [1, 2\nb: 3\n"
+    assert "small_phantom.yaml, line 2" in mistake(files)
+
+
+def test_a_model_key_with_a_slash_is_refused(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["a/b"] = model("linear", "L")
+    assert "a/b" in mistake(files)
+
+
+def test_no_schema_has_a_default() -> None:
+    """Snakemake's validation would write it into the configuration, and a new one rerun the zoo."""
+    for file in sorted((ROOT / "workflow" / "schemas").rglob("*.yaml")):
+
+        def walk(node: Any, file: Path = file) -> None:
+            if isinstance(node, dict):
+                assert "default" not in node, file
+                for value in node.values():
+                    walk(value)
+            elif isinstance(node, list):
+                for value in node:
+                    walk(value)
+
+        walk(yaml.safe_load(file.read_text()))
+
+
+def test_the_shipped_configuration_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    plan = config.load(yaml.safe_load((ROOT / "config" / "config.yaml").read_text()))
+    assert {len(study.models) for study in plan.studies.values()} == {12}
+    assert "Generated data" in plan.studies["phantom"].notice
+
+
+def test_every_key_of_the_schemas_is_documented() -> None:
+    text = (ROOT / "config" / "README.md").read_text()
+
+    def keys(node: Any) -> set[str]:
+        found: set[str] = set()
+        if isinstance(node, dict):
+            properties = node.get("properties", {})
+            found |= set(properties)
+            for value in [
+                *properties.values(),
+                node.get("additionalProperties"),
+                node.get("items"),
+            ]:
+                found |= keys(value)
+        return found
+
+    for file in sorted((ROOT / "workflow" / "schemas").rglob("*.yaml")):
+        for key in keys(yaml.safe_load(file.read_text())):
+            assert f"`{key}`" in text, f"{file.name}: '{key}' is not in config/README.md"

@@ -1,0 +1,157 @@
+"""From single models to a study: outcomes, scoreboard, correlations, leaderboard."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import spearmanr
+
+from stamp import agreement, leaderboard, outcomes, scoreboard
+
+MODELS = [f"m{k}" for k in range(8)]
+SETTINGS = {"permutations": 300, "resamples": 300, "level": 0.95}
+
+
+def evaluation(model: str, view: str, values: dict[str, float | None]) -> list[dict]:
+    metric = {"class": "macro", "metric": "auroc", "se": 0.01, "n": 100}
+    rows = [
+        {"model": model, "view": view, "domain": name, "value": value, **metric}
+        for name, value in values.items()
+    ]
+    noise = {**rows[0], "class": "Edema", "value": 0.123}
+    return [*rows, noise]
+
+
+def tidy() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    rows = []
+    for number, model in enumerate(MODELS):
+        quality = number / 10
+        rows += evaluation(model, "source", {"all": quality + 0.02 * rng.random()})
+        shifted = {"all": 0.5, "blur-1": quality, "blur-2": quality + 0.2, "uci": 0.9 - quality}
+        rows += evaluation(model, "shifts", shifted)
+    return outcomes.outcomes(pl.DataFrame(rows), {"shifts": "kind"})
+
+
+def score_rows(model: str, value: float | None, raw: float) -> pl.DataFrame:
+    common = dict.fromkeys(scoreboard.PARTS, 0.0) | {
+        "model": model,
+        "parameters": 10,
+        "degenerate": value is None,
+        "saturated": False,
+        "leakage": model == "m1",
+        "raw": raw,
+        "temperature": 1.0,
+    }
+    kinds = [("temporal", False, value), ("labeled", False, raw / 2), ("temporal", True, raw)]
+    return pl.DataFrame(
+        [{**common, "kind": k, "scaled": s, "stamp": v} for k, s, v in kinds],
+        infer_schema_length=None,
+    )
+
+
+def board(degenerate: str = "m7", excluded: str = "m0") -> pl.DataFrame:
+    rows = []
+    for number, model in enumerate(MODELS):
+        reason = "near chance" if model == excluded else None
+        calibration = {
+            "value": 1.5,
+            "bound": "upper" if model == "m2" else None,
+            "excluded": {"temperature": None, "chance": reason, "none": None},
+        }
+        matched = pl.DataFrame(
+            [{"model": model, "target": "shifts", "domain": "uci", "stamp": -number / 10}]
+        )
+        raw = 0.99 if model == degenerate else number / 10
+        scores = score_rows(model, None if model == degenerate else raw, raw)
+        rows.append(scoreboard.model_row(scores, calibration, matched, "chance"))
+    return scoreboard.scoreboard(rows)
+
+
+def test_a_kind_is_the_mean_of_its_severities_and_the_overall_mean_is_over_outcomes() -> None:
+    table = tidy()
+    assert outcomes.outcome_names(table) == ["shifts/blur", "shifts/uci", "mean"]
+    blur = outcomes.values(table, "shifts/blur", MODELS)
+    assert blur == pytest.approx([number / 10 + 0.1 for number in range(8)])
+    uci = outcomes.values(table, "shifts/uci", MODELS)
+    assert outcomes.values(table, "mean", MODELS) == pytest.approx((blur + uci) / 2)
+
+
+def test_an_outcome_that_one_model_lacks_is_left_out_of_the_mean() -> None:
+    rows = []
+    for number, model in enumerate(MODELS):
+        gap = None if number == 3 else 0.8
+        rows += evaluation(model, "t", {"all": 0.5, "a": number / 10, "b": gap})
+    table = outcomes.outcomes(pl.DataFrame(rows, infer_schema_length=None), {"t": "domain"})
+    assert np.isnan(outcomes.values(table, "t/b", MODELS)[3])
+    assert outcomes.values(table, "mean", MODELS) == pytest.approx([k / 10 for k in range(8)])
+
+
+def test_a_target_of_one_domain_is_taken_as_a_whole() -> None:
+    table = outcomes.outcomes(pl.DataFrame(evaluation("m", "t", {"all": 0.7})), {"t": "domain"})
+    assert outcomes.outcome_names(table) == ["t", "mean"]
+
+
+def test_unfiltered_correlations_rank_a_degenerate_model_at_its_raw_score() -> None:
+    table = agreement.correlations(board(), tidy(), SETTINGS, 0)
+    truth = outcomes.values(tidy(), "shifts/blur", MODELS)
+
+    def found(filtered: str, predictor: str) -> dict:
+        keep = (pl.col("filter") == filtered) & (pl.col("outcome") == "shifts/blur")
+        return table.filter(keep & (pl.col("predictor") == predictor)).row(0, named=True)
+
+    raw = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.99]
+    assert found("all", "stamp")["n"] == 8
+    assert found("all", "stamp")["rho"] == pytest.approx(spearmanr(raw, truth)[0])
+    assert found("declared", "stamp")["n"] == 6
+    assert found("temperature", "stamp")["n"] == 7
+    assert found("all", "source_metric")["partial_source"] is None
+    assert found("all", "stamp")["partial_parameters_reason"] == (
+        "a control is the same for all 8 models"
+    )
+
+
+def test_a_matched_score_is_compared_with_its_own_outcome_only() -> None:
+    table = agreement.correlations(board(), tidy(), SETTINGS, 0)
+    matched = table.filter(pl.col("predictor") == "stamp_matched")
+    assert set(matched["outcome"]) == {"shifts/uci"}
+    assert matched.filter(pl.col("filter") == "all")["rho"][0] == pytest.approx(1.0)
+
+
+def test_a_study_without_targets_has_an_empty_table_with_all_columns() -> None:
+    rows = [row for model in MODELS for row in evaluation(model, "source", {"all": 0.5})]
+    table = outcomes.outcomes(pl.DataFrame(rows), {})
+    found = agreement.correlations(board(), table, SETTINGS, 0)
+    assert found.height == 0
+    assert {"rho", "partial_source", "loo_low", "fisher_high"} <= set(found.columns)
+    ranks = agreement.ranks(MODELS, np.random.default_rng(0).normal(size=(8, 50)), 0.95)
+    described = {
+        key: dict.fromkeys(("label", "family", "objective", "regime"), "x") for key in MODELS
+    }
+    assert leaderboard.leaderboard(board(), table, ranks, described).height == 8
+
+
+def test_the_leaderboard_places_sound_models_by_score_and_the_others_last() -> None:
+    draws = np.vstack([np.full(50, number / 10) for number in range(8)])
+    draws[7] = np.nan
+    ranks = agreement.ranks(MODELS, draws, 0.95)
+    described = {
+        key: dict.fromkeys(("label", "family", "objective", "regime"), key) for key in MODELS
+    }
+    table = leaderboard.leaderboard(board(), tidy(), ranks, described)
+    assert table["model"].to_list() == ["m6", "m5", "m4", "m3", "m2", "m1", "m0", "m7"]
+    assert table["place"].to_list() == [1, 2, 3, 4, 5, 6, None, None]
+    flags = dict(table.select("model", "flags").iter_rows())
+    assert flags["m7"] == "degenerate"
+    assert flags["m0"] == "excluded: near chance"
+    assert flags["m1"] == "leakage"
+    assert flags["m2"] == "temperature at its upper bound"
+    assert flags["m6"] == ""
+    assert table.filter(pl.col("model") == "m6")["rank_median"][0] == 1
+
+
+def test_outranking_is_a_share_of_draws() -> None:
+    draws = np.array([[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], [np.nan] * 4])
+    table = agreement.outranking(["a", "b", "c"], draws)
+    assert table["b"].to_list() == [0.625, 0.5, None]

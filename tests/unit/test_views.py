@@ -1,0 +1,85 @@
+"""Views hold the right images in order, and bad labels or splits are refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stamp import views
+from stamp.errors import UserError
+
+
+def index(**extra: list) -> pl.DataFrame:
+    n = 6
+    base = {
+        "image": [f"i{k}" for k in range(n)],
+        "path": [f"p{k}.png" for k in range(n)],
+        "group": ["g"] * n,
+        "order": [None] * n,
+        "domain": ["a", "a", "a", "b", "b", "b"],
+        "split": ["train", "test", "test", "train", "test", "cal"],
+    }
+    return views.check_index(pl.DataFrame({**base, **extra}), "d")
+
+
+def test_a_selection_keeps_the_order_of_the_index() -> None:
+    rows = views.select(index(), {"domains": ["b", "a"], "split": "test"}, "here")
+    assert rows["image"].to_list() == ["i1", "i2", "i4"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        ({"domains": ["c"]}, "here: unknown domain 'c': known: a, b"),
+        ({"split": "tests"}, "here: unknown split 'tests': did you mean 'test'?"),
+    ],
+)
+def test_an_unknown_domain_or_split_is_refused(wanted: dict, line: str) -> None:
+    with pytest.raises(UserError) as caught:
+        views.select(index(), wanted, "here")
+    assert str(caught.value) == line
+
+
+def test_an_image_that_stands_twice_is_refused() -> None:
+    with pytest.raises(UserError, match="image 'i0' stands twice"):
+        index(image=["i0", "i0", "i2", "i3", "i4", "i5"])
+
+
+def test_class_labels_out_of_range_name_the_image() -> None:
+    rows = index(label=[0, 1, 2, 3, None, 1])
+    assert np.isnan(views.labels(rows, "multiclass", ["x", "y", "z", "w"], "d")[4])
+    with pytest.raises(UserError, match=r"d: image 'i3': label is 3, but must be 0 to 2 or empty"):
+        views.labels(rows, "multiclass", ["x", "y", "z"], "d")
+
+
+def test_multilabel_values_other_than_0_and_1_name_image_and_class() -> None:
+    rows = index(x=[0, 1, None, 0, 1, 0], y=[0, 1, 0, 0, -1, 0])
+    with pytest.raises(UserError, match="image 'i4': y is -1, but must be 0 to 1 or empty"):
+        views.labels(rows, "multilabel", ["x", "y"], "d")
+
+
+def test_a_missing_label_column_is_suggested() -> None:
+    with pytest.raises(UserError, match=r"no label column 'Edema': did you mean 'edema'"):
+        views.labels(index(edema=[0] * 6), "multilabel", ["Edema"], "d")
+
+
+def test_the_source_view_has_pool_then_calibration_and_refuses_an_overlap() -> None:
+    rows = index()
+    calibration = rows.filter(pl.col("split") == "cal")
+    view = views.source_view(rows, ["i4", "i1"], calibration, "here")
+    assert view.select("image", "role").rows() == [
+        ("i4", "pool"),
+        ("i1", "pool"),
+        ("i5", "calibration"),
+    ]
+    with pytest.raises(UserError, match="image 'i5' is in the calibration split and in the pool"):
+        views.source_view(rows, ["i5", "i1"], calibration, "here")
+
+
+def test_too_few_calibration_images_are_an_error_not_a_smaller_sample() -> None:
+    with pytest.raises(UserError, match="6 calibration images are there, 7 were asked for"):
+        views.calibration_rows(index(), 7, 0, "here")
+    chosen = views.calibration_rows(index(), 3, 0, "here")
+    shuffled = views.calibration_rows(index().reverse(), 3, 0, "here")
+    assert chosen["image"].to_list() == shuffled["image"].to_list()
