@@ -1,5 +1,6 @@
 """The configuration, checked, and the few functions that the stages share."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -20,6 +21,11 @@ try:
     DEVICE = choose_device(PLAN.device)
 except UserError as mistake:
     sys.exit(f"stamp: {mistake}")
+
+# glibc gives large blocks back to the system at once and takes them again for every batch; keeping
+# them saves the page faults, which are a good part of a small network's time on a CPU.
+for threshold in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
+    os.environ.setdefault(threshold, str(2**30))
 
 RESULTS = PLAN.results
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
@@ -142,10 +148,11 @@ def pixels_of(view):
 
 
 def weights_of(wildcards):
-    """The weights that a rule trained, where one does."""
-    if not model_of(wildcards).trained:
-        return []
-    return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
+    """The weights that a rule trained or that the user brings; the hub's are no file of ours."""
+    model = model_of(wildcards)
+    if model.trained:
+        return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
+    return model.load.get("file", [])
 
 
 def evaluated(kind):

@@ -154,8 +154,8 @@ def test_a_reason_names_the_number_and_the_threshold():
     assert exclusion("temperature", 4.25, 0.9, "multiclass", 10) == "temperature 4.25 is above 3"
     assert exclusion("temperature", 4.25, 0.9, "multiclass", 10, temperature_above=5) is None
     why = exclusion("chance", 1.0, 0.3, "multiclass", 10, chance_factor=4)
-    assert why == "source accuracy 0.300 is below 0.400, near chance"
+    assert why == "calibration accuracy 0.300 is below 0.400, near chance"
     why = exclusion("chance", 1.0, 0.58, "multilabel", 10, chance_auroc=0.6)
-    assert why == "source macro-AUROC 0.580 is below 0.600, near chance"
+    assert why == "calibration macro-AUROC 0.580 is below 0.600, near chance"
     with pytest.raises(UserError, match="did you mean 'chance'"):
         exclusion("chanse", 1.0, 0.5, "multiclass", 10)

@@ -119,6 +119,12 @@ def test_an_unknown_key_of_a_load_block_is_suggested(files: dict) -> None:
     assert "few: load: unknown key 'epocs': did you mean 'epochs'?" in mistake(files)
 
 
+def test_a_weights_file_that_is_not_there_is_named(files: dict) -> None:
+    load_block = {"source": "timm", "name": "resnet18", "file": "gone.pth", "pixels": {"size": 32}}
+    files["zoo/small_phantom.yaml"]["few"]["load"] = load_block
+    assert "few: load.file: no such file 'gone.pth'" in mistake(files)
+
+
 def test_an_unknown_adapter_is_suggested(files: dict) -> None:
     files["datasets.yaml"]["mnist"]["adapter"] = "mnits"
     assert "mnist: unknown adapter 'mnits': did you mean 'mnist'?" in mistake(files)

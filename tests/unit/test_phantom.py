@@ -136,7 +136,7 @@ def test_the_default_cohort_has_enough_images_pairs_and_positives(seed):
         cohort = simulate(hospital, split, phantom.OPTIONS[option], seed)
         images = len(cohort.patient)
         positives[hospital] += cohort.reported.sum(axis=0)
-        low, high = {"train": (3200, 3800), "calibration": (430, 570), "test": (650, 750)}[split]
+        low, high = {"train": (2500, 3100), "calibration": (430, 570), "test": (650, 750)}[split]
         if (hospital, split) == ("home", "test"):
             visits = np.bincount(cohort.patient)
             assert images - phantom.OPTIONS["home_test"] >= 2600 and (visits > 1).sum() >= 800

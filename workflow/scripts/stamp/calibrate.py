@@ -96,9 +96,9 @@ def exclusion(
         if task == "multiclass":
             least = min(chance_factor / classes, (1 + 1 / classes) / 2)
         if np.isnan(performance):
-            return f"source {name} is not known"
+            return f"calibration {name} is not known"
         if performance < least:
-            return f"source {name} {performance:.3f} is below {least:.3f}, near chance"
+            return f"calibration {name} {performance:.3f} is below {least:.3f}, near chance"
     return None
 
 

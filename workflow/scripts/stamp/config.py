@@ -213,6 +213,9 @@ def read_zoo(file: Path) -> dict[str, dict[str, Any]]:
         if source not in SOURCES:
             raise UserError(f"{file}: {key}: unknown source '{source}': {suggest(source, SOURCES)}")
         check(f"load/{source}", entry["load"], f"{file}: {key}: load")
+        weights = entry["load"].get("file")
+        if weights is not None and not Path(weights).is_file():
+            raise UserError(f"{file}: {key}: load.file: no such file '{weights}'")
     return entries
 
 

@@ -1,7 +1,6 @@
 """One forward pass per image and model: pixels in, a file of raw logits out.
 
-The feeder prepares the next batch while the current one is computed; logits are written row by row,
-so peak memory does not grow with the number of images.
+Logits are written batch by batch, so peak memory does not grow with the number of images.
 """
 
 from __future__ import annotations
@@ -33,18 +32,25 @@ def load_model(block: Mapping[str, Any], classes: Sequence[str], weights: Path |
 
 
 def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]:
-    """uint8 batches [n, h, w, c] in order; the next is read while the caller works on this one."""
+    """uint8 batches [n, h, w, c] in order; on CUDA the next is read and pinned meanwhile.
+
+    On the CPU the system reads ahead by itself, and a thread would take time from the model.
+    """
+    starts = range(0, len(cache), size)
+    if device != "cuda":
+        for start in starts:
+            yield torch.from_numpy(cache.rows(start, start + size))
+        return
 
     def read(start: int) -> torch.Tensor:
-        rows = torch.from_numpy(cache.rows(start, start + size))
-        return rows.pin_memory() if device == "cuda" else rows
+        return torch.from_numpy(cache.rows(start, start + size)).pin_memory()
 
     with ThreadPoolExecutor(1) as ahead:
-        pending = ahead.submit(read, 0)
-        for start in range(size, len(cache) + size, size):
+        pending = ahead.submit(read, starts[0])
+        for following in [*starts[1:], None]:
             current = pending.result()
-            if start < len(cache):
-                pending = ahead.submit(read, start)
+            if following is not None:
+                pending = ahead.submit(read, following)
             yield current
 
 

@@ -7,12 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import timm
 import torch
 from torch import nn
 
-import stamp.models.torchvision_ops  # noqa: F401  (before the first import of timm)
 from stamp.errors import UserError, suggest
+from stamp.models.torchvision_ops import timm
 
 
 class Linear(nn.Module):

@@ -7,6 +7,7 @@ planning imports no torch and a change of one loader reruns only its own models.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,13 @@ SOURCES = {
 }
 
 
-def versions(source: str) -> dict[str, str]:
-    """Versions of the packages that a kind of model runs on, without importing them."""
+@cache
+def _version(package: str) -> str:
     from importlib.metadata import version
 
-    return {package: version(package) for package in SOURCES[source].packages}
+    return version(package)
+
+
+def versions(source: str) -> dict[str, str]:
+    """Versions of the packages that a kind of model runs on, without importing them."""
+    return {package: _version(package) for package in SOURCES[source].packages}

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import timm
-
-import stamp.models.torchvision_ops  # noqa: F401  (before the first import of timm)
 from stamp.errors import UserError
 from stamp.models.architectures import known
 from stamp.models.loaded import Loaded
+from stamp.models.torchvision_ops import timm
 from stamp.models.weights import read_weights
 
 
@@ -20,9 +18,10 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     name, pixels = block["name"], block["pixels"]
     known(name.partition(".")[0])
     arguments = {"in_chans": pixels["channels"], **block.get("args", {})}
-    file = block.get("file")
+    file = weights or block.get("file")
     if file is not None:
-        module = timm.create_model(name, pretrained=False, num_classes=len(classes), **arguments)
+        arguments = {"num_classes": len(classes), **arguments}
+        module = timm.create_model(name, pretrained=False, **arguments)
         read_weights(module, Path(file))
     else:
         try:

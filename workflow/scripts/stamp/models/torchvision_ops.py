@@ -3,7 +3,7 @@
 A CUDA build of torchvision beside a CPU build of torch can't load its operator library, and its
 import then fails because it registers shape rules for operators that do not exist. Declaring those
 operators first lets torchvision and what builds on it import; nothing here calls them. Where the
-library loads, nothing is declared.
+library loads, nothing is declared. Import timm from here, so that the order can't be got wrong.
 """
 
 from __future__ import annotations
@@ -37,3 +37,7 @@ def declare_missing() -> bool:
 
 
 declare_missing()
+
+import timm  # noqa: E402  (only now: it imports torchvision)
+
+__all__ = ["declare_missing", "timm"]
