@@ -108,6 +108,6 @@ class PixelCache:
         rows = np.empty((min(stop, len(self)) - start, *self.shape[1:]), dtype=np.uint8)
         with open(self.path, "rb") as file:
             file.seek(self.offset + start * int(np.prod(self.shape[1:])))
-            if file.readinto(memoryview(rows).cast("B")) != rows.nbytes:
+            if file.readinto(rows.data) != rows.nbytes:
                 raise UserError(f"{self.path}: the file ends too early; delete it and run again")
         return rows
