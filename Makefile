@@ -7,7 +7,7 @@ TEST := $(RUN) envs/requirements-test.txt
 .PHONY: help run test unit lint bench seeds report clean
 
 help:
-	@echo "make run     set up, and run both embedded studies (about five minutes on two cores)"
+	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
 	@echo "make test    set up, and run lint and all tests"
 	@echo "make bench   measure speed and memory, printed as ratios"
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
