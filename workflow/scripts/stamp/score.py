@@ -305,7 +305,7 @@ def contraction(draws: Array, se: float, units: int) -> float:
     Weights ``w_a w_b`` give a pair's own noise three times its variance, so the factor is held
     between ``1/sqrt(3)`` and 1. In simulations of class pairs the draws as they come were 1.5 to
     1.8 times as wide as the score varied, a 95 % interval covering 99 %; contracted ones covered
-    95 to 97 %. For fewer than ``FEW_UNITS`` units ``se`` is itself too small: the draws stay.
+    about 97 %. For fewer than ``FEW_UNITS`` units ``se`` is itself too small: the draws stay.
     """
     spread = _spread(draws)
     if units < FEW_UNITS or not (np.isfinite(se) and spread > 0):
