@@ -266,9 +266,7 @@ def _targets(where: str, document: Mapping[str, Any], datasets: Mapping[str, Dat
     return targets
 
 
-def read_study(
-    name: str, folder: Path, zoo: Path, datasets: Mapping[str, Dataset], results: str
-) -> Study:
+def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Dataset]) -> Study:
     """A study's file, checked against the schema, the zoos and the data sets."""
     file = folder / f"{name}.yaml"
     document = read_yaml(file, "study")
@@ -338,9 +336,7 @@ def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
     for name in document["studies"]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "datasets":
             raise UserError(f"{file}: studies: '{name}' can't be the name of a study")
-        studies[name] = read_study(
-            name, Path(folders["studies"]), Path(folders["zoo"]), datasets, results
-        )
+        studies[name] = read_study(name, Path(folders["studies"]), Path(folders["zoo"]), datasets)
     return Plan(
         seed=document["seed"],
         device=document.get("device", "auto"),
