@@ -10,10 +10,13 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
+from stamp.config import described
 from stamp.config import load as load_config
+from stamp.config import weight_files
 from stamp.device import choose as choose_device
 from stamp.digest import code_digest as digest_code
 from stamp.errors import UserError
+from stamp.labelmaps import digest as labels_digest
 from stamp.models.registry import versions
 
 try:
@@ -43,7 +46,7 @@ wildcard_constraints:
     model=one_of(key for study in PLAN.studies.values() for key in study.models),
     target=one_of(key for study in PLAN.studies.values() for key in study.targets),
     view=one_of(
-        {"source", "id", "train"}
+        {"source", "id", "train", "val"}
         | {key for study in PLAN.studies.values() for key in study.targets}
     ),
     figure=one_of(FIGURES),
@@ -78,15 +81,39 @@ def of_study(*path):
     return part
 
 
+def of_dataset(part):
+    """A function from wildcards to a part of the data set."""
+    return lambda wildcards: getattr(PLAN.datasets[wildcards.dataset], part)
+
+
+def adapter_code(script):
+    """A function from wildcards to the digest of a script and of the data set's adapter."""
+    return lambda wildcards: code_of(
+        script, f"stamp.datasets.{PLAN.datasets[wildcards.dataset].adapter}"
+    )
+
+
+def downloads_of(wildcards):
+    """The records of a data set's downloads, and of those of the data set that it relabels."""
+    dataset = PLAN.datasets[wildcards.dataset]
+    origin = [PLAN.datasets[dataset.relabels]] if dataset.relabels else []
+    return [
+        f"{RESULTS}/datasets/{each.key}/downloads/{name}.json"
+        for each in [dataset, *origin]
+        if each.download
+        for name in each.files
+    ]
+
+
 def index_of(name):
     """The index file of a data set."""
     return f"{RESULTS}/datasets/{name}/index.parquet"
 
 
 def images_of(name):
-    """What must be on disk for a data set's images to be read: the folder that a rule made, if any."""
-    made = PLAN.datasets[name].access in ("generated", "bundled")
-    return [f"{RESULTS}/datasets/{name}/images"] if made else []
+    """What must be on disk for a data set's images to be read: the folder, or what was found."""
+    kind = "images" if PLAN.datasets[name].made else "images.json"
+    return [f"{RESULTS}/datasets/{name}/{kind}"]
 
 
 def per_model(pattern):
@@ -96,12 +123,33 @@ def per_model(pattern):
     )
 
 
-def described(study):
+def all_described(study):
     """What figures and tables say of each model; nothing that a number depends on."""
+    return {key: described(model) for key, model in study.models.items()}
+
+
+def texts_of(study):
+    """The words around a study's figures and tables."""
+    targets = study.targets.items()
     return {
-        key: {part: getattr(model, part) for part in ("label", "family", "objective", "regime")}
-        for key, model in study.models.items()
+        "title": study.title,
+        "notice": study.notice,
+        "task": study.task,
+        "level": study.statistics["level"],
+        "targets": {key: target["title"] for key, target in targets},
+        "matched": [key for key, target in targets if target["score"] == "matched"],
+        "relabelled": [key for key, target in targets if target["relabelled"]],
     }
+
+
+def trains(study, rule):
+    """The models of a study that a rule trains."""
+    return [key for key, model in study.models.items() if model.trainer == rule]
+
+
+def trained_by(rule):
+    """The models that a rule trains, as a wildcard constraint."""
+    return one_of({key for study in PLAN.studies.values() for key in trains(study, rule)})
 
 
 def seed_of(wildcards):
@@ -118,9 +166,14 @@ def ends(study):
         f"{folder}/leaderboard.csv",
         f"{folder}/leaderboard.parquet",
         f"{folder}/statistics/correlations.csv",
+        f"{folder}/statistics/main.csv",
         f"{folder}/statistics/ranks.csv",
         f"{folder}/statistics/outranks.csv",
-        *expand(f"{folder}/figures/{{figure}}.{{ending}}", figure=FIGURES, ending=["png", "pdf"]),
+        *expand(
+            f"{folder}/figures/{{figure}}.{{ending}}",
+            figure=[*FIGURES, *(["training"] if trains(study, "finetune") else [])],
+            ending=["png", "pdf"],
+        ),
     ]
 
 
@@ -150,9 +203,10 @@ def pixels_of(view):
 def weights_of(wildcards):
     """The weights that a rule trained or that the user brings; the hub's are no file of ours."""
     model = model_of(wildcards)
-    if model.trained:
+    if model.trainer:
         return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
-    return model.load.get("file", [])
+    files = weight_files(model.load)
+    return files.get("file") or files.get("checkpoint.file") or []
 
 
 def evaluated(kind):

@@ -11,6 +11,7 @@ rule collect:
     output:
         scores=f"{RESULTS}/{{study}}/statistics/scores.parquet",
         outcomes=f"{RESULTS}/{{study}}/statistics/outcomes.parquet",
+        evaluations=f"{RESULTS}/{{study}}/statistics/evaluations.csv",
     log:
         f"{RESULTS}/{{study}}/logs/collect.log",
     conda:
@@ -21,6 +22,10 @@ rule collect:
             key: target["outcomes"] for key, target in study_of(wildcards).targets.items()
         },
         exclude=of_study("calibration", "exclude"),
+        exposed=lambda wildcards: study_of(wildcards).exposures(),
+        relabelled=lambda wildcards: [
+            key for key, target in study_of(wildcards).targets.items() if target["relabelled"]
+        ],
         code=code_of("collect.py"),
     script:
         "../workflow/scripts/collect.py"
@@ -54,3 +59,26 @@ rule correlate:
         code=code_of("correlate.py"),
     script:
         "../workflow/scripts/correlate.py"
+
+
+rule main_table:
+    """The table a paper prints: rho, interval, p and n of each target, the source metric beside it."""
+    input:
+        rules.correlate.output.correlations,
+    output:
+        csv=report(
+            f"{RESULTS}/{{study}}/statistics/main.csv",
+            caption="../workflow/report/main.rst",
+            category="{study}",
+            labels={"table": "main"},
+        ),
+        markdown=f"{RESULTS}/{{study}}/statistics/main.md",
+    log:
+        f"{RESULTS}/{{study}}/logs/main_table.log",
+    conda:
+        ENVIRONMENT
+    params:
+        texts=lambda wildcards: texts_of(study_of(wildcards)),
+        code=code_of("main_table.py"),
+    script:
+        "../workflow/scripts/main_table.py"

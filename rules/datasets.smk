@@ -1,4 +1,4 @@
-"""Data sets: made or found, then indexed."""
+"""Data sets: made, or downloaded and found, then indexed."""
 
 
 rule make_dataset:
@@ -8,14 +8,84 @@ rule make_dataset:
         images=directory(f"{RESULTS}/datasets/{{dataset}}/images"),
     log:
         f"{RESULTS}/datasets/{{dataset}}/make_dataset.log",
+    wildcard_constraints:
+        dataset=one_of(key for key, dataset in PLAN.datasets.items() if dataset.made),
     conda:
         ENVIRONMENT
     params:
-        adapter=lambda wildcards: PLAN.datasets[wildcards.dataset].adapter,
-        options=lambda wildcards: PLAN.datasets[wildcards.dataset].options,
+        adapter=of_dataset("adapter"),
+        options=of_dataset("options"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of(
-            "make_dataset.py", f"stamp.datasets.{PLAN.datasets[wildcards.dataset].adapter}"
-        ),
+        code=adapter_code("make_dataset.py"),
     script:
         "../workflow/scripts/make_dataset.py"
+
+
+rule download:
+    """One file of a data set, verified, and unpacked where it is an archive."""
+    output:
+        f"{RESULTS}/datasets/{{dataset}}/downloads/{{file}}.json",
+    log:
+        f"{RESULTS}/datasets/{{dataset}}/downloads/{{file}}.log",
+    wildcard_constraints:
+        file=one_of(name for dataset in PLAN.datasets.values() for name in dataset.files),
+    conda:
+        ENVIRONMENT
+    resources:
+        network=1,
+    params:
+        remote=lambda wildcards: PLAN.datasets[wildcards.dataset].files[wildcards.file],
+        access=of_dataset("access"),
+        root=of_dataset("root"),
+    script:
+        "../workflow/scripts/download.py"
+
+
+rule find_dataset:
+    """The index of a data set that lies in its folder, from its metadata alone."""
+    input:
+        downloads_of,
+    output:
+        f"{RESULTS}/datasets/{{dataset}}/index.parquet",
+    log:
+        f"{RESULTS}/datasets/{{dataset}}/find_dataset.log",
+    wildcard_constraints:
+        dataset=one_of(key for key, dataset in PLAN.datasets.items() if not dataset.made),
+    conda:
+        ENVIRONMENT
+    params:
+        adapter=of_dataset("adapter"),
+        options=of_dataset("options"),
+        root=of_dataset("root"),
+        labels=lambda wildcards: labels_digest(PLAN.datasets[wildcards.dataset].adapter),
+        seed=PLAN.seed,
+        code=adapter_code("find_dataset.py"),
+    script:
+        "../workflow/scripts/find_dataset.py"
+
+
+rule find_images:
+    """Every image of an index is there; where the data set allows it, missing ones are fetched."""
+    input:
+        rules.find_dataset.output[0],
+    output:
+        f"{RESULTS}/datasets/{{dataset}}/images.json",
+    log:
+        f"{RESULTS}/datasets/{{dataset}}/find_images.log",
+    wildcard_constraints:
+        dataset=one_of(key for key, dataset in PLAN.datasets.items() if not dataset.made),
+    conda:
+        ENVIRONMENT
+    resources:
+        network=1,
+    params:
+        adapter=of_dataset("adapter"),
+        access=of_dataset("access"),
+        root=of_dataset("root"),
+        url=lambda wildcards: (
+            PLAN.datasets[wildcards.dataset].images_url
+            if PLAN.datasets[wildcards.dataset].download
+            else None
+        ),
+    script:
+        "../workflow/scripts/find_images.py"

@@ -20,6 +20,11 @@ rule evaluate:
             if wildcards.view in study_of(wildcards).targets
             else {}
         ),
+        merge=lambda wildcards: (
+            study_of(wildcards).targets[wildcards.view]["merge"]
+            if wildcards.view in study_of(wildcards).targets
+            else {}
+        ),
         split=lambda wildcards: (
             study_of(wildcards).id["split"]
             if wildcards.view == "source" and study_of(wildcards).id

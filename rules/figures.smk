@@ -22,16 +22,46 @@ rule figure:
     conda:
         ENVIRONMENT
     params:
-        models=lambda wildcards: described(study_of(wildcards)),
-        texts=lambda wildcards: {
-            "title": study_of(wildcards).title,
-            "notice": study_of(wildcards).notice,
-            "task": study_of(wildcards).task,
-            "level": study_of(wildcards).statistics["level"],
-            "targets": {
-                key: target["title"] for key, target in study_of(wildcards).targets.items()
-            },
-        },
+        models=lambda wildcards: all_described(study_of(wildcards)),
+        texts=lambda wildcards: texts_of(study_of(wildcards)),
         code=lambda wildcards: code_of("figure.py", f"stamp.figures.{wildcards.figure}"),
     script:
         "../workflow/scripts/figure.py"
+
+
+rule training_figure:
+    """How the fine-tuned models of a study trained, epoch by epoch."""
+    input:
+        records=lambda wildcards: expand(
+            f"{RESULTS}/{wildcards.study}/trained/{{model}}.json",
+            model=[
+                key
+                for key, model in study_of(wildcards).models.items()
+                if model.trainer == "finetune"
+            ],
+        ),
+    output:
+        png=report(
+            f"{RESULTS}/{{study}}/figures/training.png",
+            caption="../workflow/report/training.rst",
+            category="{study}",
+            labels={"figure": "training"},
+        ),
+        pdf=f"{RESULTS}/{{study}}/figures/training.pdf",
+        csv=f"{RESULTS}/{{study}}/figures/training.csv",
+    log:
+        f"{RESULTS}/{{study}}/logs/figure/training.log",
+    conda:
+        ENVIRONMENT
+    params:
+        labels=lambda wildcards: {
+            key: model.label
+            for key, model in study_of(wildcards).models.items()
+            if model.trainer == "finetune"
+        },
+        texts=lambda wildcards: {
+            key: getattr(study_of(wildcards), key) for key in ("title", "notice", "task")
+        },
+        code=code_of("training_figure.py"),
+    script:
+        "../workflow/scripts/training_figure.py"

@@ -20,7 +20,8 @@ rule leaderboard:
     conda:
         ENVIRONMENT
     params:
-        models=lambda wildcards: described(study_of(wildcards)),
+        models=lambda wildcards: all_described(study_of(wildcards)),
+        unavailable=of_study("unavailable"),
         code=code_of("leaderboard.py"),
     script:
         "../workflow/scripts/leaderboard.py"

@@ -7,6 +7,7 @@ rule logits:
         **pixels_of(None),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         weights=weights_of,
+        backbone=lambda wildcards: (weight_files(model_of(wildcards).load).get("backbone.file", [])),
     output:
         f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
     log:
@@ -21,7 +22,9 @@ rule logits:
         mem_mb=4000,
     params:
         load=lambda wildcards: model_of(wildcards).load,
-        versions=lambda wildcards: versions(model_of(wildcards).load["source"]),
+        versions=lambda wildcards: versions(
+            model_of(wildcards).load["source"], model_of(wildcards).load
+        ),
         classes=of_study("classes"),
         code=lambda wildcards: code_of("logits.py", model_of(wildcards).module),
     script:

@@ -65,7 +65,7 @@ rule view:
     params:
         images=lambda wildcards: study_of(wildcards).view(wildcards.view),
         task=of_study("task"),
-        classes=of_study("classes"),
+        classes=lambda wildcards: study_of(wildcards).classes_of(wildcards.view),
         code=code_of("view.py"),
     script:
         "../workflow/scripts/view.py"

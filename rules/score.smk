@@ -22,7 +22,9 @@ rule score:
         random=of_study("pairs", "random"),
         number=of_study("pairs", "count"),
         scale=of_study("calibration", "scale"),
-        leaks=lambda wildcards: (study_of(wildcards).pairs["split"] in model_of(wildcards).saw),
+        leaks=lambda wildcards: not set(study_of(wildcards).pairs["split"]).isdisjoint(
+            model_of(wildcards).saw
+        ),
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
         seed=PLAN.seed,
@@ -48,6 +50,7 @@ rule matched:
         task=of_study("task"),
         classes=of_study("classes"),
         matched=lambda wildcards: study_of(wildcards).targets[wildcards.target]["classes"],
+        merge=lambda wildcards: study_of(wildcards).targets[wildcards.target]["merge"],
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
         number=of_study("pairs", "count"),

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("Snakefile", "rules", "workflow", "profiles", "envs")
+PARTS = ("Snakefile", "rules", "workflow", "profiles", "envs", "resources")
 
 PHANTOM = {
     "title": "Small phantom",

@@ -52,7 +52,6 @@ def test_a_sound_configuration_gives_plain_sorted_load_blocks(files: dict) -> No
     assert list(load_block) == sorted(load_block)
     assert type(load_block) is dict
     assert load_block["pixels"] == {"channels": 1, "interpolation": "bilinear", "size": 32}
-    assert study.kinds == ["temporal", "labeled", "random"]
     assert study.view("external")["domains"] == ["north", "clinic"]
     assert study.pairs["random"] == "different_group"
 

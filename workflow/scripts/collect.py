@@ -18,14 +18,17 @@ def main(smk):
             read_json(calibration),
             of_model.filter(pl.col("model") == model),
             params.exclude,
+            params.exposed.get(model, ()),
         )
         for model, scores, calibration in zip(
             params.models, smk.input.scores, smk.input.calibrations, strict=True
         )
     ]
     evaluations = pl.concat([read_table(path) for path in smk.input.evaluations])
+    table = outcomes(evaluations, params.outcomes, params.relabelled)
+    write_table(smk.output.evaluations, evaluations, {})
     write_table(smk.output.scores, scoreboard(rows), {"study": study})
-    write_table(smk.output.outcomes, outcomes(evaluations, params.outcomes), {"study": study})
+    write_table(smk.output.outcomes, table, {"study": study})
 
 
 if __name__ == "__main__":

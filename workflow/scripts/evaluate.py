@@ -5,7 +5,7 @@ import polars as pl
 from stamp.errors import run
 from stamp.evaluate import check_labeled, evaluate
 from stamp.io import write_table
-from stamp.outputs import combined, read_outputs
+from stamp.outputs import combined, merged, read_outputs
 from stamp.views import labels
 
 
@@ -18,9 +18,11 @@ def main(smk):
         for rows, logits in zip(smk.input.views, smk.input.logits, strict=True)
     ]
     rows, logits = combined(parts, params.split)
-    check_labeled(rows, params.labeled, params.classes, where)
-    truth = labels(rows, params.task, params.classes, where)
-    table = evaluate(logits, truth, rows["domain"], params.task, params.classes, params.minimum)
+    classes = [*params.classes, *params.merge]
+    check_labeled(rows, params.labeled, classes, where)
+    truth = labels(rows, params.task, classes, where)
+    logits = merged(logits, params.classes, params.merge)
+    table = evaluate(logits, truth, rows["domain"], params.task, classes, params.minimum)
     common = [pl.lit(value).alias(name) for name, value in (("model", model), ("view", view))]
     write_table(smk.output[0], table.select(*common, pl.all()), {"model": model, "view": view})
 

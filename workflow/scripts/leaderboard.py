@@ -12,7 +12,7 @@ def main(smk):
     board = read_table(smk.input.scores, study=study)
     tidy = read_table(smk.input.outcomes, study=study)
     ranks = pl.read_csv(smk.input.ranks, schema_overrides={"model": pl.String})
-    table = leaderboard(board, tidy, ranks, smk.params.models)
+    table = leaderboard(board, tidy, ranks, smk.params.models, smk.params.unavailable)
     write_table(smk.output.csv, table, {})
     write_table(smk.output.parquet, table, {"study": study})
 

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import torch
-
 from stamp.errors import UserError, run
 from stamp.io import read_table
 from stamp.logits import card, extract, load_model
@@ -11,7 +9,6 @@ from stamp.pixels import PixelCache
 
 
 def main(smk):
-    torch.set_num_threads(smk.threads)
     params, study, model = smk.params, smk.wildcards.study, smk.wildcards.model
     view = smk.wildcards.view
     ids = read_table(smk.input.view, study=study, view=view)["image"]
@@ -22,8 +19,9 @@ def main(smk):
     except UserError as mistake:
         raise UserError(f"model '{model}': {mistake}") from None
     device = "cuda" if smk.resources.get("gpu") else "cpu"
-    provenance = card(model, view, params.load["source"])
-    extract(Path(smk.output[0]), cache, ids, loaded, params.classes, device, provenance)
+    made_from = card(model, view, params.load["source"])
+    target, threads = Path(smk.output[0]), smk.threads
+    extract(target, cache, ids, loaded, params.classes, device, made_from, threads=threads)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def main(smk):
     pairs = read_table(smk.input.pairs, study=study)
     design = Design(**{name: params[name] for name in Design.__dataclass_fields__})
     temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
-    rows = matched_rows(pool, pairs, design, temperature, params.matched)
+    rows = matched_rows(pool, pairs, design, temperature, params.matched, params.merge)
     common = {"model": model, "target": smk.wildcards.target}
     table = pl.DataFrame([{**common, **row} for row in rows], infer_schema_length=None)
     write_table(smk.output[0], table, {"study": study, **common})

@@ -5,7 +5,7 @@ import polars as pl
 
 from stamp.errors import run
 from stamp.io import read_json, read_table, write_arrays, write_table
-from stamp.outputs import read_outputs
+from stamp.outputs import present, read_outputs
 from stamp.scoring import Design, as_row, score_kinds
 
 
@@ -16,7 +16,14 @@ def main(smk):
     design = Design(**{name: params[name] for name in Design.__dataclass_fields__})
     temperature = read_json(smk.input.calibration)["value"]
     found = list(score_kinds(source.only("pool"), pairs, design, temperature, params.scale))
-    common = {"model": model, "parameters": source.parameters, "leakage": params.leaks}
+    there = zip(params.classes, present(source.logits), strict=True)
+    missing = ", ".join(name for name, has_output in there if not has_output)
+    common = {
+        "model": model,
+        "parameters": source.parameters,
+        "leakage": params.leaks,
+        "missing": missing or None,
+    }
     table = pl.DataFrame(
         [{**common, **what, **as_row(score)} for what, score in found], infer_schema_length=None
     )

@@ -16,7 +16,7 @@ import polars as pl
 from stamp.correlation import Correlation, correlate
 from stamp.outcomes import SOURCE, outcome_names, values
 from stamp.ranking import outranks, rank_intervals
-from stamp.scoreboard import keeps, predictors
+from stamp.scoreboard import keeps, predictors, unexposed
 
 SOURCE_METRIC = "source_metric"
 PARTIALS = ("source", "parameters", "source_and_parameters")
@@ -56,14 +56,20 @@ def correlation_row(found: Correlation, models: list[str]) -> dict[str, Any]:
 def correlations(
     board: pl.DataFrame, tidy: pl.DataFrame, settings: Mapping[str, Any], seed: int
 ) -> pl.DataFrame:
-    """One row a filter, outcome and predictor, with tests, intervals, partials and robustness."""
-    rows = []
-    for name, keep in keeps(board).items():
-        kept = board.filter(keep)
-        models = kept["model"].to_list()
-        scores = predictor_values(kept, tidy, unfiltered=name == "all")
-        parameters = kept["parameters"].cast(pl.Float64).to_numpy()
+    """One row a filter, outcome and predictor, with tests, intervals, partials and robustness.
+
+    Where a model was trained or selected on a target, the filter ``unexposed`` is there too.
+    """
+    rows, filters = [], list(keeps(board))
+    if board["exposed"].is_not_null().any():
+        filters.append("unexposed")
+    for name in filters:
         for outcome in outcome_names(tidy):
+            keep = unexposed(board, outcome) if name == "unexposed" else keeps(board)[name]
+            kept = board.filter(keep)
+            models = kept["model"].to_list()
+            scores = predictor_values(kept, tidy, unfiltered=name == "all")
+            parameters = kept["parameters"].cast(pl.Float64).to_numpy()
             truth = values(tidy, outcome, models)
             here = dict(scores)
             if f"matched:{outcome}" in kept.columns:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,15 +73,22 @@ def class_aurocs(scores: ArrayLike, labels: ArrayLike) -> ClassAurocs:
     return ClassAurocs(area, se, m, n, influence.T)
 
 
-def macro(found: ClassAurocs, classes: Sequence[str], minimum: int = MINIMUM) -> Macro:
+def macro(
+    found: ClassAurocs,
+    classes: Sequence[str],
+    minimum: int = MINIMUM,
+    without: Mapping[str, str] = MappingProxyType({}),
+) -> Macro:
     """Mean over the classes with at least ``minimum`` positives and negatives.
+
+    Those of ``without`` are left out for the reason given there.
 
     Its standard error takes the correlation of the classes into account, which are scored on the
     same images: with the influence of image i on class c, ``SE^2 = sum_i (mean_c influence_ic)^2``.
     """
     reasons = [
-        shortage(int(m), int(n), minimum)
-        for m, n in zip(found.positives, found.negatives, strict=True)
+        shortage(int(m), int(n), minimum) or without.get(name)
+        for name, m, n in zip(classes, found.positives, found.negatives, strict=True)
     ]
     skipped = {name: why for name, why in zip(classes, reasons, strict=True) if why}
     kept = [why is None for why in reasons]

@@ -40,14 +40,15 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike, task: str) -> Temperat
 
     Multiclass: mean over images of ``log sum_c exp(z_c / T) - z_y / T``. Multilabel: mean over
     labels of ``log(1 + exp(z / T)) - y z / T``; NaN is an unknown label. Both
-    are convex in 1/T, so a bounded Brent search on log T finds the one minimum.
+    are convex in 1/T, so a bounded Brent search on log T finds the one minimum. Classes without
+    an output (a column of NaN) are left out.
     """
     from scipy.optimize import minimize_scalar  # the exclusion rules do without it
 
-    z = np.asarray(logits, dtype=np.float64)
+    z, truth = _present(np.asarray(logits, dtype=np.float64), labels, task)
     if not np.isfinite(z).all():
         raise ValueError("logits are not finite")
-    nll, n = _likelihood(z, labels, task)
+    nll, n = _likelihood(z, truth, task)
     lower, upper = np.log(LOWEST), np.log(HIGHEST)
     found = minimize_scalar(
         lambda t: nll(np.exp(t)),
@@ -100,6 +101,21 @@ def exclusion(
         if performance < least:
             return f"calibration {name} {performance:.3f} is below {least:.3f}, near chance"
     return None
+
+
+def _present(z: Array, labels: ArrayLike, task: str) -> tuple[Array, Array]:
+    """Logits and labels of the classes that the model has an output for."""
+    truth = np.asarray(labels, dtype=np.float64)
+    there = ~np.isnan(z).all(axis=0) if len(z) else np.ones(z.shape[1], dtype=bool)
+    if there.all() or not there.any():
+        return z, truth
+    if task == "multilabel":
+        return z[:, there], truth[:, there]
+    place = np.where(there, np.cumsum(there) - 1.0, np.nan)
+    known = ~np.isnan(truth)
+    moved = np.full(len(truth), np.nan)
+    moved[known] = place[truth[known].astype(np.int64)]
+    return z[:, there], moved
 
 
 def _likelihood(z: Array, labels: ArrayLike, task: str) -> tuple[Callable[[float], float], int]:

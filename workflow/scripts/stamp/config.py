@@ -9,8 +9,9 @@ validation would write them into the configuration, and a new default would reru
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,8 @@ from stamp.preprocessing import Preprocessing, merged
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 ADAPTERS = Path(__file__).resolve().parent / "datasets"
-RESERVED = ("source", "id", "train")
+RESERVED = ("source", "id", "train", "val")
+MADE = ("generated", "bundled")
 
 PAIR_DEFAULTS = {
     "mode": "all_consecutive",
@@ -32,6 +34,7 @@ PAIR_DEFAULTS = {
     "random": "different_group",
     "pool": "reuse",
     "also": {},
+    "same": [],
 }
 CALIBRATION_DEFAULTS = {
     "scale": False,
@@ -55,12 +58,13 @@ class Model:
     objective: str
     regime: str
     saw: tuple[str, ...]
+    exposed: tuple[str, ...]
     pixels: Preprocessing
 
     @property
-    def trained(self) -> bool:
-        """Whether a rule trains this model."""
-        return SOURCES[self.load["source"]].trained
+    def trainer(self) -> str | None:
+        """The rule that trains this model; none for published weights."""
+        return None if "checkpoint" in self.load else SOURCES[self.load["source"]].trainer
 
     @property
     def module(self) -> str:
@@ -77,6 +81,16 @@ class Dataset:
     access: str
     notice: str
     options: dict[str, Any]
+    root: str
+    files: dict[str, dict[str, Any]]
+    images_url: str | None
+    download: bool
+    relabels: str | None
+
+    @property
+    def made(self) -> bool:
+        """Whether a rule makes the images, from code or from a package."""
+        return self.access in MADE
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +108,13 @@ class Study:
     id: dict[str, Any] | None
     targets: dict[str, dict[str, Any]]
     models: dict[str, Model]
+    unavailable: dict[str, Any]
     statistics: dict[str, Any]
 
     def view(self, name: str) -> dict[str, Any]:
         """Which images a view holds, as plain values: data sets, domains, split."""
-        if name == "train":
-            return {**self.source_images, "split": self.source["train"]}
+        if name in ("train", "val"):
+            return {**self.source_images, "split": self.source[name]}
         if name in ("source", "id"):
             return {**self.source_images, "split": self.id["split"] if self.id else None}
         target = self.targets[name]
@@ -110,11 +125,21 @@ class Study:
         """The source's data set and domains."""
         return {"datasets": [self.source["dataset"]], "domains": self.source.get("domains")}
 
-    @property
-    def kinds(self) -> list[str]:
-        """The kinds of pairs of the study, the headline's first, random last."""
-        also = [kind for kind in self.pairs["also"] if kind != self.pairs["semantic"]]
-        return [self.pairs["semantic"], *also, "random"]
+    def classes_of(self, view: str) -> list[str]:
+        """The classes that a view may be labeled for: the study's, and those a target merges."""
+        return [*self.classes, *(self.targets[view]["merge"] if view in self.targets else ())]
+
+    def exposures(self) -> dict[str, list[str]]:
+        """The targets whose data sets a model was trained or selected on, where there are any."""
+        found = {
+            key: [
+                name
+                for name, target in self.targets.items()
+                if set(target["datasets"]) & set(model.exposed)
+            ]
+            for key, model in self.models.items()
+        }
+        return {key: names for key, names in found.items() if names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +238,28 @@ def read_zoo(file: Path) -> dict[str, dict[str, Any]]:
         if source not in SOURCES:
             raise UserError(f"{file}: {key}: unknown source '{source}': {suggest(source, SOURCES)}")
         check(f"load/{source}", entry["load"], f"{file}: {key}: load")
-        weights = entry["load"].get("file")
-        if weights is not None and not Path(weights).is_file():
-            raise UserError(f"{file}: {key}: load.file: no such file '{weights}'")
+        for place, weights in weight_files(entry["load"]).items():
+            if not Path(weights).is_file():
+                raise UserError(f"{file}: {key}: load.{place}: no such file '{weights}'")
     return entries
 
 
-def _models(name: str, document: Mapping[str, Any], folder: Path) -> dict[str, Model]:
+def weight_files(block: Mapping[str, Any]) -> dict[str, str]:
+    """The local weights files that a ``load`` block names, by their keys."""
+    found = {"file": block.get("file")}
+    for part in ("checkpoint", "initial", "backbone"):
+        settings = block.get(part)
+        if isinstance(settings, dict):  # of a model trained from scratch, `backbone` is a word
+            found[f"{part}.file"] = settings.get("file")
+    return {key: file for key, file in found.items() if file is not None}
+
+
+def _models(
+    name: str, document: Mapping[str, Any], folder: Path
+) -> tuple[dict[str, Model], dict[str, Any]]:
+    """The models of a study, and what is said of those that can't be scored."""
     found: dict[str, Model] = {}
+    reasons: dict[str, str] = {}
     for zoo in document["zoo"]:
         file = folder / f"{zoo}.yaml"
         for key, entry in read_zoo(file).items():
@@ -232,36 +271,68 @@ def _models(name: str, document: Mapping[str, Any], folder: Path) -> dict[str, M
             pixels = merged(document["pixels"], load.get("pixels", {}))
             load["pixels"] = pixels.settings
             texts = {part: entry[part] for part in ("label", "family", "objective", "regime")}
-            saw = tuple(entry.get("saw", ()))
-            found[key] = Model(key=key, load=_sorted(load), saw=saw, pixels=pixels, **texts)
+            saw, exposed = (tuple(entry.get(part, ())) for part in ("saw", "exposed"))
+            found[key] = Model(
+                key=key, load=_sorted(load), saw=saw, exposed=exposed, pixels=pixels, **texts
+            )
+            if "unavailable" in entry:
+                reasons[key] = entry["unavailable"]
     chosen = document.get("models", list(found))
     for key in chosen:
         if key not in found:
             raise UserError(f"study '{name}': unknown model '{key}': {suggest(key, found)}")
-    return {key: found[key] for key in sorted(chosen)}
+    models = {key: found[key] for key in sorted(chosen) if key not in reasons}
+    if not models:
+        raise UserError(f"study '{name}': its zoo has no model that can be scored")
+    listed = {
+        key: {**described(found[key]), "reason": reasons[key]}
+        for key in sorted(chosen)
+        if key in reasons
+    }
+    return models, listed
 
 
-def _dataset(key: str, datasets: Mapping[str, Dataset], where: str) -> None:
+def described(model: Model) -> dict[str, str]:
+    """What figures and tables say of a model; nothing that a number depends on."""
+    return {part: getattr(model, part) for part in ("label", "family", "objective", "regime")}
+
+
+def _dataset(key: str, datasets: Mapping[str, Any], where: str) -> None:
     if key not in datasets:
         raise UserError(f"{where}: unknown data set '{key}': {suggest(key, datasets)}")
 
 
+def _known_classes(where: str, names: Iterable[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(f"{where}: unknown class '{name}': {suggest(name, known)}")
+
+
 def _targets(where: str, document: Mapping[str, Any], datasets: Mapping[str, Dataset]) -> Any:
-    targets = {}
+    targets, source = {}, document["source"]["dataset"]
     for key, target in (document.get("targets") or {}).items():
         if key in RESERVED:
             raise UserError(f"{where}: targets: '{key}' is a reserved name")
         named = target["dataset"] if isinstance(target["dataset"], list) else [target["dataset"]]
         for dataset in named:
             _dataset(dataset, datasets, f"{where}: targets.{key}")
-        for domain, classes in target.get("classes", {}).items():
-            for name in classes:
-                if name not in document["classes"]:
-                    known = suggest(name, document["classes"])
-                    raise UserError(
-                        f"{where}: targets.{key}.classes.{domain}: unknown class '{name}': {known}"
-                    )
-        filled = {"outcomes": "domain", "classes": {}, "title": key, **target, "datasets": named}
+        at, classes, merge = f"{where}: targets.{key}", document["classes"], target.get("merge", {})
+        if merge and document["task"] != "multilabel":
+            raise UserError(f"{at}.merge: classes are merged in multilabel studies only")
+        for name, parts in merge.items():
+            _known_classes(f"{at}.merge.{name}", parts, classes)
+            if name in classes:
+                raise UserError(f"{at}.merge: '{name}' is a class of the study already")
+        if target.get("score") == "matched" and not target.get("classes"):
+            raise UserError(f"{at}.score: a matched score needs the target's classes")
+        for domain, names in target.get("classes", {}).items():
+            _known_classes(f"{at}.classes.{domain}", names, [*classes, *merge])
+        filled: dict[str, Any] = {"outcomes": "domain", "classes": {}, "merge": {}, "score": "all"}
+        filled |= {"title": key, **target}
+        filled |= {
+            "datasets": named,
+            "relabelled": all(datasets[one].relabels == source for one in named),
+        }
         targets[key] = _sorted(filled)
     return targets
 
@@ -278,16 +349,20 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         raise UserError(
             f"{where}: pairs.count {pairs['count']} is more than pairs.largest {pairs['largest']}"
         )
-    if document["calibration"]["split"] == pairs["split"]:
+    pairs["split"] = [pairs["split"]] if isinstance(pairs["split"], str) else pairs["split"]
+    if document["calibration"]["split"] in pairs["split"]:
         raise UserError(
-            f"{where}: calibration.split and pairs.split are both '{pairs['split']}': "
-            "calibration images must be disjoint from the pool"
+            f"{where}: calibration.split and pairs.split are both "
+            f"'{document['calibration']['split']}': calibration images must be disjoint from the "
+            "pool"
         )
-    models = _models(name, document, zoo)
-    if "train" not in document["source"]:
-        for key, model in models.items():
-            if model.trained:
-                raise UserError(f"{where}: source.train is missing, and model '{key}' is trained")
+    models, unavailable = _models(name, document, zoo)
+    for key, model in models.items():
+        for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
+            if model.trainer and part not in document["source"]:
+                raise UserError(f"{where}: source.{part} is missing, and model '{key}' is trained")
+        for dataset in model.exposed:
+            _dataset(dataset, datasets, f"{where}: model '{key}': exposed")
     notice = document.get("notice") or datasets[document["source"]["dataset"]].notice
     return Study(
         name=name,
@@ -301,11 +376,41 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         id=_sorted(document["id"]) if "id" in document else None,
         targets=_targets(where, document, datasets),
         models=models,
+        unavailable=_sorted(unavailable),
         statistics=_sorted({**STATISTICS_DEFAULTS, **document.get("statistics", {})}),
     )
 
 
-def read_datasets(file: Path) -> dict[str, Dataset]:
+def _root(key: str, entry: Mapping[str, Any], data: str) -> str:
+    """The folder of a data set: its entry's, the environment's, or its own under ``data``."""
+    variable = f"STAMP_{re.sub('[^A-Z0-9]', '_', key.upper())}_ROOT"
+    return entry.get("root") or os.environ.get(variable) or f"{data}/{key}"
+
+
+def _options(options: Mapping[str, Any], roots: Mapping[str, str]) -> dict[str, Any]:
+    """Options in which ``{name}`` stands for the folder of another data set."""
+    return {
+        key: roots.get(value[1:-1], value) if isinstance(value, str) and value[:1] == "{" else value
+        for key, value in options.items()
+    }
+
+
+def _files(key: str, entry: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]:
+    """What is downloaded for a data set, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in entry.get("files", []):
+        if each["name"] in found:
+            raise UserError(f"{file}: {key}: files: '{each['name']}' stands twice")
+        if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", each["name"]):
+            raise UserError(f"{file}: {key}: files: '{each['name']}' is no plain file name")
+        found[each["name"]] = _sorted(each)
+    for url in [each["url"] for each in found.values()] + [entry.get("images_url", "")]:
+        if "@" in url.partition("://")[2].partition("/")[0]:
+            raise UserError(f"{file}: {key}: an address may not hold a name or a password")
+    return found
+
+
+def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
     """The data sets' file, checked."""
     entries = read_yaml(file, "data sets' file") or {}
     check("datasets", entries, str(file))
@@ -314,13 +419,21 @@ def read_datasets(file: Path) -> dict[str, Dataset]:
         if entry["adapter"] not in adapters:
             known = suggest(entry["adapter"], adapters)
             raise UserError(f"{file}: {key}: unknown adapter '{entry['adapter']}': {known}")
+        if "relabels" in entry:
+            _dataset(entry["relabels"], entries, f"{file}: {key}: relabels")
+    roots = {key: _root(key, entry, data) for key, entry in entries.items()}
     return {
         key: Dataset(
             key=key,
             adapter=entry["adapter"],
             access=entry["access"],
             notice=entry.get("notice", ""),
-            options=_sorted(entry.get("options", {})),
+            options=_sorted(_options(entry.get("options", {}), roots)),
+            root=roots[key],
+            files=_files(key, entry, file),
+            images_url=entry.get("images_url"),
+            download=entry.get("download", entry["access"] == "open"),
+            relabels=entry.get("relabels"),
         )
         for key, entry in entries.items()
     }
@@ -331,7 +444,8 @@ def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
     check("config", dict(document), file)
     folders = {**FOLDERS, **document.get("folders", {})}
     results = document.get("results", "results").rstrip("/")
-    datasets = read_datasets(Path(folders["datasets"]))
+    data = document.get("data", "data").rstrip("/")
+    datasets = read_datasets(Path(folders["datasets"]), data)
     studies = {}
     for name in document["studies"]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "datasets":

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from stamp.auroc import MINIMUM, class_aurocs, macro, shortage
 from stamp.errors import UserError, suggest
+from stamp.outputs import present
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
+NO_OUTPUT = "the model has no output for it"
 SCHEMA = {
     "domain": pl.String,
     "class": pl.String,
@@ -43,14 +45,19 @@ def evaluate(
     is class ``macro`` (metric ``auroc``) for multilabel and class ``top1`` (metric ``top1``) for
     multiclass, whose classes have their ``recall``. ``n`` counts labeled images, a class of a
     multiclass view its own. A value that cannot be had is null, and ``reason`` says why; for the
-    macro mean ``reason`` also names the classes that are not in it.
+    macro mean ``reason`` also names the classes that are not in it. A class without an output (its
+    logits are all NaN) has no AUROC; in a multiclass study it is never predicted.
     """
     z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    there = present(z) if z.size else np.ones(len(classes), dtype=bool)
+    absent = ~there if there.any() else np.zeros_like(there)
+    if absent.any():
+        z = np.where(absent, 0.0 if task == "multilabel" else np.finfo(np.float64).min, z)
     _check(z, y, domains, task, classes)
     rows: list[Row] = []
     for domain, member in _parts(domains):
         found = (
-            _aurocs(z[member], y[member], classes, minimum)
+            _aurocs(z[member], y[member], classes, minimum, absent)
             if task == "multilabel"
             else _accuracies(z[member], y[member], classes)
         )
@@ -87,9 +94,12 @@ def _labeled_classes(rows: pl.DataFrame, classes: Sequence[str]) -> list[str]:
     return [name for name in classes if rows[name].drop_nulls().len()]
 
 
-def _aurocs(z: Array, labels: Array, classes: Sequence[str], minimum: int) -> list[Row]:
+def _aurocs(
+    z: Array, labels: Array, classes: Sequence[str], minimum: int, absent: NDArray[np.bool_]
+) -> list[Row]:
     found = class_aurocs(z, labels)
-    mean = macro(found, classes, minimum)
+    none = {name: NO_OUTPUT for name, gone in zip(classes, absent, strict=True) if gone}
+    mean = macro(found, classes, minimum, none)
     rows = [
         _row(
             "macro",
@@ -102,7 +112,7 @@ def _aurocs(z: Array, labels: Array, classes: Sequence[str], minimum: int) -> li
     ]
     for c, name in enumerate(classes):
         m, n = int(found.positives[c]), int(found.negatives[c])
-        why = shortage(m, n, minimum)
+        why = shortage(m, n, minimum) or none.get(name)
         value, se = (np.nan, np.nan) if why else (found.auroc[c], found.se[c])
         rows.append(_row(name, "auroc", value, se, m + n, m, n, why))
     return rows

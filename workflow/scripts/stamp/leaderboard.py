@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,10 @@ FLAGS = ("degenerate", "saturated", "leakage")
 def flags(row: Mapping[str, Any]) -> str:
     """The health flags of a model in words, empty where there are none."""
     found = [name for name in FLAGS if row[name]]
+    if row["exposed"]:
+        found.append(f"trained or selected on {row['exposed']}")
+    if row["missing"]:
+        found.append(f"no output for {row['missing']}")
     if row["temperature_bound"]:
         found.append(f"temperature at its {row['temperature_bound']} bound")
     if row["excluded"]:
@@ -27,8 +32,12 @@ def leaderboard(
     tidy: pl.DataFrame,
     ranks: pl.DataFrame,
     models: Mapping[str, Mapping[str, str]],
+    unavailable: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> pl.DataFrame:
-    """One row a model, best score first; degenerate and excluded models last, without a place."""
+    """One row a model, best score first; degenerate and excluded models last, without a place.
+
+    Models that can't be scored follow with the reason.
+    """
     keys = board["model"].to_list()
     source = values(tidy, SOURCE, keys)
     described = pl.DataFrame([{"model": key, **models[key]} for key in keys])
@@ -65,4 +74,13 @@ def leaderboard(
     others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
     numbers = ["n_semantic", "n_random", "parameters"]
     chosen = table.select(place, *first, *then, *rest, *others, *numbers)
-    return chosen.with_columns(pl.col(pl.Float64).fill_nan(None))
+    rows = [
+        {
+            "model": key,
+            **{part: texts[part] for part in ("label", "family", "objective", "regime")},
+            "flags": f"not available: {texts['reason']}",
+        }
+        for key, texts in unavailable.items()
+    ]
+    whole = pl.concat([chosen, pl.DataFrame(rows)], how="diagonal") if rows else chosen
+    return whole.with_columns(pl.col(pl.Float64).fill_nan(None))

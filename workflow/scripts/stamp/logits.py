@@ -67,11 +67,19 @@ class Forward:
         mean = torch.tensor(loaded.mean, device=device)[:, None, None]
         self.scale, self.offset = 1 / (255 * std), -mean / std
 
+    def spread(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Gray pixels on as many channels as the model has."""
+        channels = len(self.scale)
+        if pixels.shape[1] == channels:
+            return pixels
+        every = pixels.expand(-1, channels, -1, -1)
+        return every.contiguous(memory_format=torch.channels_last)
+
     @torch.inference_mode()
     def __call__(self, batch: torch.Tensor) -> np.ndarray:
         pixels = batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
         # uint8 rows are already laid out channels-last; the arithmetic keeps that layout
-        normalised = pixels.to(torch.float32).mul_(self.scale).add_(self.offset)
+        normalised = self.spread(pixels.to(torch.float32)).mul_(self.scale).add_(self.offset)
         half = (
             torch.autocast("cuda", dtype=torch.float16) if self.device == "cuda" else nullcontext()
         )
@@ -79,14 +87,17 @@ class Forward:
             return self.module(normalised).float().cpu().numpy()
 
 
-def check_outputs(logits: np.ndarray, classes: int, model: str) -> None:
-    """Refuse outputs of the wrong width or that are not finite."""
+def check_outputs(
+    logits: np.ndarray, classes: int, model: str, missing: Sequence[int] = ()
+) -> None:
+    """Refuse outputs of the wrong width or that are not finite, but for classes it has not."""
     if logits.ndim != 2 or logits.shape[1] != classes:
         raise UserError(
             f"model '{model}': outputs have shape {list(logits.shape[1:])}, "
             f"but the study has {classes} classes"
         )
-    if not np.isfinite(logits).all():
+    present = np.delete(logits, list(missing), axis=1)
+    if not np.isfinite(present).all():
         raise UserError(f"model '{model}': outputs are not finite (NaN or infinite)")
 
 
@@ -99,8 +110,11 @@ def extract(
     device: str,
     provenance: Mapping[str, Any],
     batch: int = BATCH,
+    threads: int | None = None,
 ) -> None:
     """Run ``loaded`` over a view's pixels and write its logits to ``target``."""
+    if threads is not None:
+        torch.set_num_threads(threads)
     forward = Forward(loaded, device)
     model = str(provenance["model"])
     card = {
@@ -115,7 +129,8 @@ def extract(
         with bar(None, f"{model} {provenance['view']}", len(ids)) as shown:
             for images in batches(cache, batch, device):
                 logits = forward(images)
-                check_outputs(logits, len(classes), model)
+                check_outputs(logits, len(classes), model, loaded.missing)
+                logits[:, list(loaded.missing)] = np.nan
                 writer.append(logits)
                 shown.update(len(logits))
         writer.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import polars as pl
@@ -33,12 +33,15 @@ def outcome_name(view: str, domain: str, how: str, several: bool) -> str | None:
     return f"{view}/{domain if how == 'domain' else domain.rpartition('-')[0] or domain}"
 
 
-def outcomes(evaluations: pl.DataFrame, how: Mapping[str, str]) -> pl.DataFrame:
+def outcomes(
+    evaluations: pl.DataFrame, how: Mapping[str, str], relabelled: Collection[str] = ()
+) -> pl.DataFrame:
     """Tidy outcomes of every model: ``source``, each outcome of the targets, and their ``mean``.
 
     An outcome of several domains is their mean. The overall mean is over the outcomes that every
-    model has a value for, so that it compares like with like. Standard errors are those of sampling
-    images, taken as independent between domains.
+    model has a value for, so that it compares like with like, and leaves out the targets that are
+    the source's own images under other labels, unless there are no others. Standard errors are
+    those of sampling images, taken as independent between domains.
     """
     rows = evaluations.filter(pl.col("class").is_in(["macro", "top1"]))
     several = {
@@ -54,7 +57,7 @@ def outcomes(evaluations: pl.DataFrame, how: Mapping[str, str]) -> pl.DataFrame:
     tidy = _averaged(named, "outcome").select(
         pl.col(name).cast(kind) for name, kind in SCHEMA.items()
     )
-    return pl.concat([tidy, _overall(tidy)])
+    return pl.concat([tidy, _overall(tidy, relabelled)])
 
 
 def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
@@ -71,9 +74,12 @@ def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     )
 
 
-def _overall(tidy: pl.DataFrame) -> pl.DataFrame:
+def _overall(tidy: pl.DataFrame, relabelled: Collection[str]) -> pl.DataFrame:
+    rows = tidy.filter(pl.col("outcome") != SOURCE)
+    elsewhere = ~pl.col("outcome").str.split("/").list.first().is_in(list(relabelled))
+    others = rows.filter(elsewhere)
     complete = (
-        tidy.filter(pl.col("outcome") != SOURCE)
+        (rows if others.is_empty() else others)
         .group_by("outcome")
         .agg(pl.col("value").is_null().any().alias("gap"))
         .filter(~pl.col("gap"))["outcome"]

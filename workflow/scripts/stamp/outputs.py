@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,25 @@ def read_outputs(view: str | Path, logits: str | Path, model: str) -> Outputs:
     digest = ids_digest(rows["image"])
     arrays = read_arrays(logits, model=model, ids=digest)
     return Outputs(rows, arrays["logits"], int(array_provenance(logits)["parameters"]))
+
+
+def present(logits: np.ndarray) -> np.ndarray:
+    """Which classes a model has an output for; the columns of the others are NaN throughout."""
+    return ~np.isnan(logits).all(axis=0)
+
+
+def merged(
+    logits: np.ndarray, classes: Sequence[str], merge: Mapping[str, Sequence[str]]
+) -> np.ndarray:
+    """Logits with a column more for each merged class: the largest of its parts' that are there.
+
+    The largest logit is that of the largest probability, whatever the temperature.
+    """
+    columns = [logits]
+    for parts in merge.values():
+        chosen = logits[:, [list(classes).index(part) for part in parts]]
+        columns.append(np.fmax.reduce(chosen, axis=1, keepdims=True))
+    return np.concatenate(columns, axis=1)
 
 
 def combined(parts: list[Outputs], split: str | None) -> tuple[pl.DataFrame, np.ndarray]:

@@ -29,9 +29,17 @@ Indices = NDArray[np.int64]
 
 
 def semantic_pairs(
-    index: pl.DataFrame, kind: str, mode: str, order: str, classes: Sequence[str]
+    index: pl.DataFrame,
+    kind: str,
+    mode: str,
+    order: str,
+    classes: Sequence[str],
+    same: Sequence[str] = (),
 ) -> pl.DataFrame:
     """Consecutive pairs of one kind: ``temporal`` (all), ``labeled`` or ``changed``.
+
+    Pairs whose images differ in a column of ``same`` (such as the position of the patient) are
+    left out.
 
     Labels are filtered before one pair a group is taken: with ``one_per_group`` the labeled pool
     holds the first consecutive pair *with identical labels* of each group that has one. This is
@@ -41,6 +49,8 @@ def semantic_pairs(
     _require("pairs.semantic", kind, KINDS)
     _require("pairs.mode", mode, MODES)
     pairs = consecutive(index, "all_consecutive", order)
+    if same:
+        pairs = pairs.filter(_agree(pairs, index, same))
     if kind == "labeled":
         pairs = labeled(pairs, index, classes)
     elif kind == "changed":
@@ -228,12 +238,20 @@ def _same_labels(pairs: pl.DataFrame, index: pl.DataFrame, classes: Sequence[str
         )
     if not classes:
         raise UserError("labeled pairs need at least one class: the study's class list is empty")
-    labels = index.select("image", *classes)
+    return _agree(pairs, index, classes)
+
+
+def _agree(pairs: pl.DataFrame, index: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """Whether both images of each pair have the same values, unknown equal to unknown."""
+    for name in columns:
+        if name not in index.columns:
+            raise UserError(f"pairs.same: no column '{name}': {suggest(name, index.columns)}")
+    known = index.select("image", *columns)
     ends = [
-        pairs.select(image=end).join(labels, on="image", how="left", maintain_order="left")
+        pairs.select(image=end).join(known, on="image", how="left", maintain_order="left")
         for end in ("a", "b")
     ]
-    same = [ends[0][name].eq_missing(ends[1][name]).alias(name) for name in classes]
+    same = [ends[0][name].eq_missing(ends[1][name]).alias(name) for name in columns]
     return pl.DataFrame(same).select(pl.all_horizontal(pl.all())).to_series()
 
 

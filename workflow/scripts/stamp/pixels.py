@@ -8,16 +8,18 @@ reads from the page cache, which all jobs share: faster than a mapping per batch
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from stamp.errors import UserError
 from stamp.io import check_provenance, ids_digest, read_json, whole, write_json
+from stamp.pictures import open_picture
 from stamp.preprocessing import Preprocessing
 from stamp.progress import bar
 
@@ -32,13 +34,7 @@ CHUNK = 256
 
 def decode(path: str, how: Preprocessing) -> np.ndarray:
     """One image file as uint8 [size, size, channels]."""
-    try:
-        with Image.open(path) as opened:
-            picture = opened.convert("L" if how.channels == 1 else "RGB")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such image") from None
-    except (OSError, UnidentifiedImageError, SyntaxError, ValueError):
-        raise UserError(f"{path}: can't be read as an image") from None
+    picture = open_picture(path, how.channels)
     return np.asarray(resize(picture, how), dtype=np.uint8).reshape(
         how.size, how.size, how.channels
     )
@@ -65,6 +61,17 @@ def _decoded(paths: Sequence[str], how: Preprocessing, threads: int) -> Iterator
             yield from workers.map(lambda path: decode(path, how), part)
 
 
+def _check_presence(paths: Sequence[str], what: str) -> None:
+    """Refuse absent files before the first is decoded; one alone is named as decoding names it."""
+    missing = [path for path in paths if not os.path.isfile(path)]
+    if not missing:
+        return
+    line = f"{what}: {len(missing)} of {len(paths)} images are missing, first {missing[0]}"
+    if len(missing) == 1:
+        line = f"{missing[0]}: no such image"
+    raise UserError(line)
+
+
 def write_cache(
     target: Path,
     record: Path,
@@ -77,6 +84,7 @@ def write_cache(
     """Decode ``paths`` into the cache file, and say in its record what it holds."""
     if not ids:
         raise UserError(f"{what}: the view has no image")
+    _check_presence(paths, what)
     shape = (len(ids), how.size, how.size, how.channels)
     state = hashlib.sha256()
     with whole(target) as part, open(part, "wb") as file:
@@ -111,3 +119,17 @@ class PixelCache:
             if file.readinto(rows.data) != rows.nbytes:
                 raise UserError(f"{self.path}: the file ends too early; delete it and run again")
         return rows
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """The rows of these numbers, in this order; only they are read, from front to back."""
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
+            raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)}")
+        taken = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
+        with open(self.path, "rb") as file:
+            for place in np.argsort(rows, kind="stable"):
+                file.seek(self.offset + int(rows[place]) * taken[place].nbytes)
+                if file.readinto(taken[place].data) != taken[place].nbytes:
+                    raise UserError(
+                        f"{self.path}: the file ends too early; delete it and run again"
+                    )
+        return taken

@@ -27,7 +27,8 @@ def drawn(
     """``count`` semantic pairs of one kind, in their fixed order."""
     if kind == "class":
         return class_pairs(rows, count, seed)
-    eligible = semantic_pairs(rows, kind, settings["mode"], settings["order"], columns)
+    how = (settings["mode"], settings["order"])
+    eligible = semantic_pairs(rows, kind, *how, columns, settings["same"])
     return sample(eligible, count, seed, kind)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from stamp.outcomes import MEAN
+
 PARTS = (
     "raw",
     "low",
@@ -25,15 +27,24 @@ PARTS = (
     "degenerate",
     "saturated",
     "leakage",
+    "missing",
     "spread",
 )
 RULES = ("temperature", "chance")
+TEXTS = ("excluded", "temperature_bound", "missing", "exposed")
 
 
 def model_row(
-    scores: pl.DataFrame, calibration: Mapping[str, Any], matched: pl.DataFrame, exclude: str
+    scores: pl.DataFrame,
+    calibration: Mapping[str, Any],
+    matched: pl.DataFrame,
+    exclude: str,
+    exposed: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """A model's row from its own files; the first score is the headline."""
+    """A model's row from its own files; the first score is the headline.
+
+    ``exposed`` names the targets that the model was trained or selected on.
+    """
     headline = scores.row(0, named=True)
     row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
     row |= {part: headline[part] for part in PARTS}
@@ -45,6 +56,7 @@ def model_row(
     row |= {"temperature": calibration["value"], "temperature_bound": calibration["bound"]}
     row |= {f"excluded_{rule}": calibration["excluded"][rule] for rule in RULES}
     row["excluded"] = calibration["excluded"][exclude]
+    row["exposed"] = ", ".join(exposed) or None
     return row
 
 
@@ -59,7 +71,7 @@ def scoreboard(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     """All models' rows as a table; text columns stay text where every entry is empty."""
     table = pl.DataFrame(list(rows), infer_schema_length=None)
     empty = [name for name, kind in table.schema.items() if kind == pl.Null]
-    texts = [name for name in empty if name.startswith(("excluded", "temperature_bound"))]
+    texts = [name for name in empty if name.startswith(TEXTS)]
     numbers = [name for name in empty if name not in texts]
     return table.with_columns(
         *(pl.col(name).cast(pl.String) for name in texts),
@@ -86,3 +98,15 @@ def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:
         "declared": sound & board["excluded"].is_null(),
         **{rule: sound & board[f"excluded_{rule}"].is_null() for rule in RULES},
     }
+
+
+def unexposed(board: pl.DataFrame, outcome: str) -> pl.Series:
+    """Which models stay under the filter ``unexposed``, for one outcome.
+
+    As ``declared``, without the models that were trained or selected on the outcome's target; for
+    the mean over targets, on any of them.
+    """
+    target = outcome.partition("/")[0]
+    met = board["exposed"].fill_null("").str.split(", ")
+    hit = met.list.contains(target) if outcome != MEAN else board["exposed"].is_not_null()
+    return keeps(board)["declared"] & ~hit

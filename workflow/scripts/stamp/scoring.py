@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from stamp.errors import UserError
-from stamp.outputs import Outputs
+from stamp.outputs import Outputs, merged, present
 from stamp.score import Score, restrict, score
 
 NOT_COLUMNS = ("draws",)
@@ -55,8 +56,13 @@ def score_pool(
     temperature: float,
     columns: Sequence[int] | None = None,
 ) -> Score:
-    """The score of one kind of pairs at one temperature, over all classes or some columns."""
-    chosen = list(columns) if columns is not None else list(range(len(design.classes)))
+    """The score of one kind of pairs at one temperature, over all classes or some columns.
+
+    Classes that the model has no output for are left out.
+    """
+    there = present(pool.logits)
+    wanted = list(columns) if columns is not None else list(range(pool.logits.shape[1]))
+    chosen = [column for column in wanted if there[column]]
     outputs = restrict(pool.logits, chosen, design.task, temperature)
     images = pool.rows["image"]
     semantic, random = (
@@ -109,11 +115,22 @@ def matched_rows(
     design: Design,
     temperature: float,
     matched: Mapping[str, Sequence[str]],
+    merge: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """The headline score over the classes that each domain of a target is labeled for."""
+    """The headline score over the classes that each domain of a target is labeled for.
+
+    A merged class is one output, the largest of its parts'. A model that has an output for none of
+    the classes has no matched score.
+    """
+    names = [*design.classes, *merge]
+    whole = Outputs(pool.rows, merged(pool.logits, design.classes, merge), pool.parameters)
+    there = present(whole.logits)
     rows = []
-    for domain, names in matched.items():
-        columns = [list(design.classes).index(name) for name in names]
-        found = score_pool(pool, pairs, design.semantic, design, temperature, columns)
-        rows.append({"domain": domain, "classes": ", ".join(names), **as_row(found)})
+    for domain, wanted in matched.items():
+        columns = [names.index(name) for name in wanted]
+        row: dict[str, Any] = {"domain": domain, "classes": ", ".join(wanted), "stamp": None}
+        if there[columns].any():
+            found = score_pool(whole, pairs, design.semantic, design, temperature, columns)
+            row |= as_row(found)
+        rows.append(row)
     return rows

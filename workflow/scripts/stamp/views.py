@@ -39,12 +39,10 @@ def check_index(index: pl.DataFrame, dataset: str) -> pl.DataFrame:
 
 
 def select(index: pl.DataFrame, wanted: Mapping[str, Any], where: str) -> pl.DataFrame:
-    """The rows of the wanted domains and split, in the index's order."""
-    rows = index
-    for column, values in (
-        ("domain", wanted.get("domains")),
-        ("split", [wanted["split"]] if wanted.get("split") is not None else None),
-    ):
+    """The rows of the wanted domains and split (or splits), in the index's order."""
+    rows, split = index, wanted.get("split")
+    splits = [split] if isinstance(split, str) else split
+    for column, values in (("domain", wanted.get("domains")), ("split", splits)):
         if values is None:
             continue
         known = rows[column].drop_nulls().unique().to_list()

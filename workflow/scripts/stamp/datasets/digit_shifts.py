@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stamp.adapters import bundled_file, check_count, choose
 from stamp.corruptions import CORRUPTIONS, SEVERITIES
 from stamp.datasets import mnist
 from stamp.errors import UserError, suggest
@@ -30,7 +31,7 @@ OPTIONS: dict[str, Any] = {
 
 def build(options: Mapping[str, Any], folder: Path, seed: int) -> pl.DataFrame:
     """The index of every kind at every severity, written as PNG files under ``folder``."""
-    images, kinds, severities = _checked(mnist.choose("digit_shifts", options, OPTIONS))
+    images, kinds, severities = _checked(choose("digit_shifts", options, OPTIONS))
     digits = mnist.load(seed)
     rows = digits.first("test", images)
     names = np.array(digits.names())[rows].tolist()
@@ -62,14 +63,14 @@ def photographs() -> list[npt.NDArray[np.uint8]]:
 
     pictures = []
     for name in ("china.jpg", "flower.jpg"):
-        path = mnist.bundled_file("digit_shifts", "sklearn", f"datasets/images/{name}")
+        path = bundled_file("digit_shifts", "sklearn", f"datasets/images/{name}")
         with Image.open(path) as photograph:
             pictures.append(np.asarray(photograph.convert("L").reduce(2)))
     return pictures
 
 
 def _checked(chosen: Mapping[str, Any]) -> tuple[int, list[str], list[int]]:
-    images = mnist.check_count("digit_shifts", "images", chosen["images"], mnist.SPLITS["test"])
+    images = check_count("digit_shifts", "images", chosen["images"], mnist.SPLITS["test"])
     kinds = _distinct("kinds", chosen["kinds"])
     for kind in kinds:
         if not isinstance(kind, str) or kind not in CORRUPTIONS:
@@ -77,7 +78,7 @@ def _checked(chosen: Mapping[str, Any]) -> tuple[int, list[str], list[int]]:
             raise UserError(f"data set 'digit_shifts': unknown kind '{kind}': {hint}")
     severities = _distinct("severities", chosen["severities"])
     for severity in severities:
-        mnist.check_count("digit_shifts", "severities", severity, len(SEVERITIES))
+        check_count("digit_shifts", "severities", severity, len(SEVERITIES))
     return images, kinds, severities
 
 

@@ -7,7 +7,6 @@ LeCun, Bottou, Bengio and Haffner, "Gradient-based learning applied to document 
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stamp.errors import UserError, suggest
+from stamp.adapters import bundled_file, choose
+from stamp.errors import UserError
 
 OPTIONS: dict[str, Any] = {}
 
@@ -83,24 +83,6 @@ def balanced_order(labels: npt.NDArray[np.int16], rng: np.random.Generator) -> n
     return place
 
 
-def bundled_file(dataset: str, package: str, inside: str) -> Path:
-    """A data file inside an installed package, found without the cost of importing the package."""
-    spec = importlib.util.find_spec(package)
-    wheel = {"sklearn": "scikit-learn"}.get(package, package)
-    if spec is None:
-        raise UserError(
-            f"data set '{dataset}' comes inside the package {wheel}, which is not installed: "
-            f"pip install {wheel}"
-        )
-    for root in spec.submodule_search_locations or ():
-        if (Path(root) / inside).is_file():
-            return Path(root) / inside
-    raise UserError(
-        f"data set '{dataset}': the installed package {wheel} has no file {inside}: "
-        f"install the pinned version of {wheel} again"
-    )
-
-
 def read_digits(
     path: Path, rows: int, side: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int16]]:
@@ -112,25 +94,6 @@ def read_digits(
             f"expected {rows} rows of {side * side + 1}"
         )
     return table[:, :-1].astype(np.uint8).reshape(-1, side, side), table[:, -1].astype(np.int16)
-
-
-def choose(dataset: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The options over their defaults; an unknown one is the user's mistake."""
-    for name in options:
-        if name not in defaults:
-            hint = suggest(name, defaults) if defaults else "it takes none"
-            raise UserError(f"data set '{dataset}': unknown option '{name}': {hint}")
-    return {**defaults, **options}
-
-
-def check_count(dataset: str, option: str, value: Any, most: int) -> int:
-    """``value`` where it is a whole number from 1 to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise UserError(
-            f"data set '{dataset}': option '{option}' is {value!r}; "
-            f"expected a whole number from 1 to {most}"
-        )
-    return value
 
 
 def write_pictures(images: npt.NDArray[np.uint8], folder: Path, names: Sequence[str]) -> list[str]:

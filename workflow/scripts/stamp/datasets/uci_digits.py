@@ -20,15 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stamp.datasets.mnist import (
-    balanced_order,
-    bundled_file,
-    check_count,
-    choose,
-    index,
-    read_digits,
-    write_pictures,
-)
+from stamp.adapters import bundled_file, check_count, choose
+from stamp.datasets.mnist import balanced_order, index, read_digits, write_pictures
 from stamp.errors import UserError
 
 OPTIONS: dict[str, Any] = {"images": None, "margin": True}

@@ -115,29 +115,58 @@ def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
             style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
             page.text(MARGIN + 0.05, top + grid.height / 2, metric_name(data, name), **style)
         axes = panel(figure, (left, top, grid.width, grid.height), f"outcome:{name}")
-        axes.set_xlim(*limits(table, "low", "score", "high"))
+        mine = table.filter(pl.col("outcome") == name)
+        fixed = table.filter(~pl.col("matched"))
+        axes.set_xlim(*limits(mine if matched(data, name) else fixed, "low", "score", "high"))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(15 // grid.columns, steps=[1, 2, 2.5, 5, 10]))
-        axes.set_xlabel("STAMP" if at + grid.columns >= len(names) else "", labelpad=2)
-        _points(axes, table.filter(pl.col("outcome") == name), key)
+        if matched(data, name):
+            axes.set_xlabel("class-matched STAMP", labelpad=2)
+        elif at + grid.columns >= len(names):
+            axes.set_xlabel("STAMP", labelpad=2)
+        _points(axes, mine, key)
     return figure, table
 
 
 def points(data: Data, models: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """One row an outcome and model that has both a score and a value there."""
     what = ["model", "label", "family", "objective", "counted", "degenerate", "excluded"]
-    own = models.select(*what, "score", "low", "high").drop_nulls("score")
-    found = [outcome_values(data, name).with_columns(outcome=pl.lit(name)) for name in names]
-    if not found:
-        return own.clear().select(pl.lit("").alias("outcome"), pl.all(), value=0.0, se=0.0)
+    own = models.select(*what, "score", "low", "high").with_columns(matched=pl.lit(False))
     order = ["outcome", *own.columns, "value", "se"]
-    joined = [own.join(one, on="model", maintain_order="left") for one in found]
+    if not names:
+        empty = own.clear().with_columns(outcome=pl.lit(""), value=0.0, se=0.0)
+        return empty.select(order)
+    joined = []
+    for name in names:
+        rows = _with_matched(data, own, name) if matched(data, name) else own
+        values = outcome_values(data, name).with_columns(outcome=pl.lit(name))
+        joined.append(rows.drop_nulls("score").join(values, on="model", maintain_order="left"))
     return pl.concat(joined).select(order)
+
+
+def matched(data: Data, outcome: str) -> bool:
+    """Whether the study asks for this outcome's panel to show the class-matched score."""
+    wanted = outcome.partition("/")[0] in data.texts.get("matched", ())
+    return wanted and f"matched:{outcome}" in data.scores.columns
+
+
+def _with_matched(data: Data, own: pl.DataFrame, outcome: str) -> pl.DataFrame:
+    """The rows with the class-matched score in the place of the headline, without an interval."""
+    scores = data.scores.select("model", pl.col(f"matched:{outcome}").alias("score"))
+    empty = pl.lit(None, dtype=pl.Float64)
+    return (
+        own.drop("score")
+        .join(scores, on="model", how="left", maintain_order="left")
+        .with_columns(low=empty, high=empty, matched=pl.lit(True))
+        .select(own.columns)
+    )
 
 
 def header(data: Data, outcome: str, width: float) -> Header:
     """A panel's title; rho, n, p; then the source metric's rho, the partial, and rho over all."""
-    kept, everyone = correlation(data, outcome), correlation(data, outcome, which="all")
+    predictor = "stamp_matched" if matched(data, outcome) else "stamp"
+    kept = correlation(data, outcome, predictor)
+    everyone = correlation(data, outcome, predictor, which="all")
     source = correlation(data, outcome, SOURCE_METRIC)
     rho = f"{rho_text(kept)}, {p_value(kept.p)}"
     if kept.rho is None:

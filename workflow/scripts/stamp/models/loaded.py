@@ -9,11 +9,16 @@ from torch import nn
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A module from normalised pixels to logits over the study's classes, and its normalisation."""
+    """A module from normalised pixels to logits over the study's classes, and its normalisation.
+
+    ``missing`` are the numbers of the classes that the model has no output for: its logits there
+    are NaN, and whatever reads them leaves those classes out.
+    """
 
     module: nn.Module
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    missing: tuple[int, ...] = ()
 
     @property
     def parameters(self) -> int:

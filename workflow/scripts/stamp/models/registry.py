@@ -6,32 +6,64 @@ planning imports no torch and a change of one loader reruns only its own models.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a loader lives, which packages decide its numbers, whether a rule trains it."""
+    """Where a loader lives, which packages decide its numbers, which rule trains it, if any."""
 
     module: str
     packages: tuple[str, ...]
-    trained: bool = False
+    trainer: str | None = None
+
+    @property
+    def trained(self) -> bool:
+        """Whether a rule trains models of this kind, unless they bring a checkpoint."""
+        return self.trainer is not None
 
 
 SOURCES = {
-    "train": Source("stamp.models.trained", ("torch", "timm"), trained=True),
+    "train": Source("stamp.models.trained", ("torch", "timm"), trainer="train"),
+    "finetune": Source("stamp.models.finetuned", ("torch", "timm"), trainer="finetune"),
+    "probe": Source("stamp.models.probed", ("torch", "timm"), trainer="probe"),
     "timm": Source("stamp.models.timm_hub", ("torch", "timm")),
+    "checkpoint": Source("stamp.models.checkpoint", ("torch", "timm")),
+    "torchxrayvision": Source("stamp.models.xray", ("torch", "torchxrayvision")),
 }
 
 
 @cache
 def _version(package: str) -> str:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version(package)
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"  # the loader says so, if the model is ever run
 
 
-def versions(source: str) -> dict[str, str]:
-    """Versions of the packages that a kind of model runs on, without importing them."""
-    return {package: _version(package) for package in SOURCES[source].packages}
+def versions(source: str, block: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Versions of the packages that a kind of model runs on, without importing them.
+
+    With a ``load`` block, also of those that only some models of the kind need.
+    """
+    packages = SOURCES[source].packages
+    backbone = (block or {}).get("backbone")
+    if isinstance(backbone, Mapping) and "transformers" in backbone:
+        packages = (*packages, "transformers")
+    return {package: _version(package) for package in packages}
+
+
+def backbone_key(block: Mapping[str, Any]) -> str:
+    """A short name for the features of a probe's backbone: its settings and the pixels it sees.
+
+    Probes that differ in their heads only have the same key, and share one cache of features.
+    """
+    settings = {key: block.get(key) for key in ("backbone", "pixels")}
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,13 @@
+"""Download one file of a data set into its folder, and unpack it where it is an archive."""
+
+from stamp.collection import obtain
+from stamp.errors import run
+from stamp.io import write_json
+
+
+def main(smk):
+    write_json(smk.output[0], obtain(smk.params.remote, smk.params.access, smk.params.root))
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

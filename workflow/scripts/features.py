@@ -1,0 +1,27 @@
+"""Run one frozen backbone over one view."""
+
+from pathlib import Path
+
+from stamp.errors import UserError, run
+from stamp.features import extract_features
+from stamp.io import read_table
+from stamp.models.probed import backbone
+from stamp.pixels import PixelCache
+
+
+def main(smk):
+    key, view, params = smk.wildcards.backbone, smk.wildcards.view, smk.params
+    ids = read_table(smk.input.view, study=smk.wildcards.study, view=view)["image"]
+    cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
+    device = "cuda" if smk.resources.get("gpu") else "cpu"
+    card = {"backbone": key, "view": view, **params.versions}
+    try:
+        made = backbone(params.load)
+        target = Path(smk.output[0])
+        extract_features(target, cache, ids, made, device, card, threads=smk.threads)
+    except UserError as mistake:
+        raise UserError(f"backbone '{key}': {mistake}") from None
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

@@ -1,0 +1,20 @@
+"""See that every image of an index is there, and fetch those that may be fetched."""
+
+import importlib
+from pathlib import Path
+
+from stamp.collection import complete
+from stamp.errors import run
+from stamp.io import read_table, write_json
+
+
+def main(smk):
+    params, name = smk.params, smk.wildcards.dataset
+    paths = read_table(smk.input[0], dataset=name)["path"].to_list()
+    help = importlib.import_module(f"stamp.datasets.{params.adapter}").HELP
+    found = complete(name, paths, Path(params.root), params.url, params.access, help)
+    write_json(smk.output[0], found)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

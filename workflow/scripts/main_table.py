@@ -1,0 +1,19 @@
+"""Write the main table of a study as CSV and Markdown."""
+
+import polars as pl
+
+from stamp.errors import run
+from stamp.io import whole, write_table
+from stamp.main_table import main_table, markdown
+
+
+def main(smk):
+    correlations = pl.read_csv(smk.input[0], infer_schema_length=None)
+    table = main_table(correlations, smk.params.texts)
+    write_table(smk.output.csv, table, {})
+    with whole(smk.output.markdown) as part:
+        part.write_text(markdown(table, smk.params.texts))
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

@@ -1,0 +1,22 @@
+"""Draw how the fine-tuned models of a study trained, and write the table behind the figure."""
+
+from collections import Counter
+
+from stamp.errors import run
+from stamp.figures.style import save
+from stamp.figures.training import draw
+from stamp.io import read_json, write_table
+
+
+def main(smk):
+    labels = smk.params.labels
+    times = Counter(labels.values())
+    names = [label if times[label] == 1 else f"{label} ({key})" for key, label in labels.items()]
+    records = [read_json(path) for path in smk.input.records]
+    figure, table = draw(dict(zip(names, records, strict=True)), smk.params.texts)
+    write_table(smk.output.csv, table, {})
+    save(figure, smk.output.png, smk.output.pdf)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821
