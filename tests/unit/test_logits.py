@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -189,3 +192,28 @@ def test_torchvision_imports_whether_or_not_its_operators_load() -> None:
     assert torchvision.transforms
     assert hasattr(torch.ops.torchvision, "nms")
     assert ops.declare_missing() == ops.declare_missing()
+
+
+COMPILER = """
+import sys
+import torch
+from stamp.models.torchvision_ops import timm
+assert not [name for name in sys.modules if name.startswith("torch._dynamo")]
+network = timm.create_model("resnet18", num_classes=3).eval()
+with torch.inference_mode():
+    assert network(torch.zeros(1, 3, 32, 32)).shape == (1, 3)
+assert "torch._dynamo" not in sys.modules
+from torchvision.ops.roi_align import is_compile_supported
+assert isinstance(is_compile_supported("cpu"), bool) and "torch._dynamo" in sys.modules
+assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).item() == 2
+assert torch.compiler.disable(len) is not len  # the real one is back
+"""
+
+
+def test_torch_s_compiler_is_imported_when_something_compiles_and_not_before() -> None:
+    library = str(Path(logits.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": library}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILER], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
