@@ -14,11 +14,13 @@ include: "rules/pairs.smk"
 include: "rules/pixels.smk"
 include: "rules/models.smk"
 include: "rules/logits.smk"
+include: "rules/records.smk"
 include: "rules/calibrate.smk"
 include: "rules/score.smk"
 include: "rules/evaluate.smk"
 include: "rules/correlate.smk"
 include: "rules/leaderboard.smk"
+include: "rules/analyses.smk"
 include: "rules/figures.smk"
 
 

@@ -12,7 +12,7 @@ if str(SCRIPTS) not in sys.path:
 
 from stamp.config import described
 from stamp.config import load as load_config
-from stamp.config import weight_files
+from stamp.config import read_classes, weight_files
 from stamp.device import choose as choose_device
 from stamp.digest import code_digest as digest_code
 from stamp.errors import UserError
@@ -174,6 +174,7 @@ def ends(study):
             figure=[*FIGURES, *(["training"] if trains(study, "finetune") else [])],
             ending=["png", "pdf"],
         ),
+        *analysis_ends(study),
     ]
 
 
@@ -209,23 +210,49 @@ def weights_of(wildcards):
     return files.get("file") or files.get("checkpoint.file") or []
 
 
+def border_of(study, view):
+    """Pixels that are cut off at each side of a view's images: its data sets agree on them."""
+    return max(PLAN.datasets[name].border for name in study.view(view)["datasets"])
+
+
+def among_of(study, view):
+    """The classes among which a target's predictions are taken: a list, `labeled`, or none."""
+    name = study.targets[view]["logits"] if view in study.targets else None
+    return name if name in (None, "labeled") else read_classes(name, "logits")
+
+
+def subsets_of(study):
+    """The lists of classes that targets are scored on, by target."""
+    found = {key: among_of(study, key) for key in study.targets}
+    return {key: among for key, among in found.items() if isinstance(among, list)}
+
+
 def evaluated(kind):
     """The views and logits that an evaluation reads; the source's own may come from two views."""
     pattern = {
         "view": f"{RESULTS}/{{study}}/views/{{view}}.parquet",
-        "logits": f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
+        "logits": f"{RESULTS}/{{study}}/{{stage}}/{{view}}/{{model}}.safetensors",
     }[kind]
 
     def files(wildcards):
         views = [wildcards.view]
         if wildcards.view == "source" and study_of(wildcards).id:
             views = ["source", "id"]
+        study = study_of(wildcards)
+        streamed = wildcards.view in study.targets and study.targets[wildcards.view]["streamed"]
+        stage = "records" if streamed else "logits"
         return [
-            pattern.format(study=wildcards.study, view=view, model=wildcards.model)
+            pattern.format(study=study.name, view=view, model=wildcards.model, stage=stage)
             for view in views
         ]
 
     return files
+
+
+def counts_of(wildcards):
+    """The numbers of pairs that a model is also scored at: those asked for, and all pairs."""
+    pairs = study_of(wildcards).pairs
+    return sorted({*pairs["counts"], pairs["largest"]}) if pairs["counts"] else []
 
 
 def evaluations(wildcards):
@@ -244,3 +271,28 @@ def matches(wildcards):
         target=[key for key, target in study.targets.items() if target["classes"]],
         model=list(study.models),
     )
+
+
+ANALYSES = sorted(
+    file.stem for file in (SCRIPTS / "stamp" / "analyses").glob("*.py") if file.stem != "__init__"
+)
+DRAWN = [name for name in ANALYSES if (SCRIPTS / "stamp" / "figures" / f"{name}.py").is_file()]
+
+
+def needed_by(names, files):
+    """A function from wildcards to files that only some analyses read."""
+    return lambda wildcards: files(wildcards) if wildcards.analysis in names else []
+
+
+def analysis_ends(study):
+    """What the further analyses of a study leave behind."""
+    folder = f"{RESULTS}/{study.name}"
+    drawn = [name for name in study.analyses if name in DRAWN]
+    return [
+        *expand(
+            f"{folder}/analyses/{{analysis}}{{ending}}",
+            analysis=study.analyses,
+            ending=[".csv", "_models.csv", ".txt"],
+        ),
+        *expand(f"{folder}/figures/{{analysis}}.{{kind}}", analysis=drawn, kind=["png", "pdf"]),
+    ]

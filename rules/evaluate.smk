@@ -25,6 +25,14 @@ rule evaluate:
             if wildcards.view in study_of(wildcards).targets
             else {}
         ),
+        among=lambda wildcards: among_of(study_of(wildcards), wildcards.view),
+        streamed=lambda wildcards: (
+            wildcards.view in study_of(wildcards).targets
+            and study_of(wildcards).targets[wildcards.view]["streamed"]
+        ),
+        subsets=lambda wildcards: (
+            subsets_of(study_of(wildcards)) if wildcards.view == "source" else {}
+        ),
         split=lambda wildcards: (
             study_of(wildcards).id["split"]
             if wildcards.view == "source" and study_of(wildcards).id

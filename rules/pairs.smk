@@ -14,7 +14,9 @@ rule pairs:
     params:
         images=lambda wildcards: study_of(wildcards).source_images,
         pairs=lambda wildcards: {
-            key: value for key, value in study_of(wildcards).pairs.items() if key != "count"
+            key: value
+            for key, value in study_of(wildcards).pairs.items()
+            if key not in ("count", "counts")
         },
         task=of_study("task"),
         classes=of_study("classes"),

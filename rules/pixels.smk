@@ -22,6 +22,7 @@ rule pixels:
     threads: 4
     params:
         preprocessing=lambda wildcards: PREPROCESSINGS[wildcards.preprocessing],
+        border=lambda wildcards: border_of(study_of(wildcards), wildcards.view),
         code=code_of("pixels.py"),
     script:
         "../workflow/scripts/pixels.py"

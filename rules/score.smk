@@ -10,6 +10,7 @@ rule score:
         calibration=rules.calibrate.output[0],
     output:
         scores=f"{RESULTS}/{{study}}/scores/{{model}}.parquet",
+        counts=f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet",
         draws=f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/score/{{model}}.log",
@@ -21,6 +22,7 @@ rule score:
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
         number=of_study("pairs", "count"),
+        counts=counts_of,
         scale=of_study("calibration", "scale"),
         leaks=lambda wildcards: not set(study_of(wildcards).pairs["split"]).isdisjoint(
             model_of(wildcards).saw

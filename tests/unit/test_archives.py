@@ -7,10 +7,8 @@ import io
 import os
 import shutil
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from official.zip_crypto import encrypted_zip
 
 from stamp import archives
 from stamp.archives import unpack
@@ -365,45 +364,6 @@ def test_space_is_checked_for_what_is_missing(
 def test_a_folder_in_the_way_of_a_file_is_one_line(make: Maker, tmp_path: Path) -> None:
     (tmp_path / "out" / "empty.txt").mkdir(parents=True)
     assert "empty.txt: " in refused(make(".zip", FILES), tmp_path / "out")
-
-
-def zip_crypto(data: bytes, password: bytes, check: int) -> bytes:
-    """PKWARE's traditional encryption (APPNOTE.TXT, section 6.1), written from its text."""
-    keys = [0x12345678, 0x23456789, 0x34567890]
-    ones = 0xFFFFFFFF
-
-    def crc(key: int, byte: int) -> int:
-        return zlib.crc32(bytes([byte]), key ^ ones) ^ ones
-
-    def update(byte: int) -> None:
-        keys[0] = crc(keys[0], byte)
-        keys[1] = ((keys[1] + (keys[0] & 255)) * 134775813 + 1) & ones
-        keys[2] = crc(keys[2], keys[1] >> 24)
-
-    for byte in password:
-        update(byte)
-    out = bytearray()
-    for byte in bytes(range(11)) + bytes([check]) + data:
-        word = (keys[2] | 2) & 0xFFFF
-        out.append(byte ^ ((word * (word ^ 1)) >> 8 & 255))
-        update(byte)
-    return bytes(out)
-
-
-def encrypted_zip(path: Path, files: dict[str, bytes], password: bytes) -> Path:
-    body, directory = b"", b""
-    for name, data in files.items():
-        sum_, where = zlib.crc32(data), len(body)
-        packed = zip_crypto(data, password, sum_ >> 24)
-        common = struct.pack(
-            "<HHHHHLLLHH", 20, 1, 0, 0, 33, sum_, len(packed), len(data), len(name), 0
-        )
-        body += b"PK\3\4" + common + name.encode() + packed
-        directory += b"PK\1\2" + struct.pack("<H", 20) + common
-        directory += struct.pack("<HHHLL", 0, 0, 0, 0, where) + name.encode()
-    end = struct.pack("<HHHHLLH", 0, 0, len(files), len(files), len(directory), len(body), 0)
-    path.write_bytes(body + directory + b"PK\5\6" + end)
-    return path
 
 
 def test_a_zip_with_a_password_opens_with_it_only(tmp_path: Path) -> None:

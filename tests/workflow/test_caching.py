@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from project import Project, model
 
-AGGREGATES = ["collect", "correlate", "leaderboard"]
+AGGREGATES = ["collect", "correlate", "main_table", "leaderboard"]
 FIGURES = ["figure {study} forest", "figure {study} ranks", "figure {study} targets"]
 PHANTOM_MODELS = ["few", "linear", "mixer", "noisy"]
 

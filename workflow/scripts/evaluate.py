@@ -3,26 +3,31 @@
 import polars as pl
 
 from stamp.errors import run
-from stamp.evaluate import check_labeled, evaluate
+from stamp.evaluate import check_labeled, evaluate_multiclass, evaluate_multilabel
 from stamp.io import write_table
-from stamp.outputs import combined, merged, read_outputs
-from stamp.views import labels
+from stamp.outputs import combined, read_outputs, read_records
+from stamp.views import scored_classes
 
 
 def main(smk):
-    params, model, study = smk.params, smk.wildcards.model, smk.wildcards.study
-    view = smk.wildcards.view
-    where = f"study '{study}': view '{view}'"
-    parts = [
-        read_outputs(rows, logits, model)
-        for rows, logits in zip(smk.input.views, smk.input.logits, strict=True)
-    ]
-    rows, logits = combined(parts, params.split)
-    classes = [*params.classes, *params.merge]
-    check_labeled(rows, params.labeled, classes, where)
-    truth = labels(rows, params.task, classes, where)
-    logits = merged(logits, params.classes, params.merge)
-    table = evaluate(logits, truth, rows["domain"], params.task, classes, params.minimum)
+    params, model, view = smk.params, smk.wildcards.model, smk.wildcards.view
+    where = f"study '{smk.wildcards.study}': view '{view}'"
+    read = read_records if params.streamed else read_outputs
+    files = zip(smk.input.views, smk.input.logits, strict=True)
+    rows, outputs = combined([read(*pair, model) for pair in files], params.split)
+    if params.task == "multilabel":
+        settings = (params.classes, params.merge, params.labeled, params.minimum)
+        table = evaluate_multilabel(rows, outputs, *settings, where)
+    else:
+        check_labeled(rows, params.labeled, params.classes, where)
+        lists = {None: params.among, **params.subsets}
+        numbers = {
+            name: scored_classes(part, params.classes, smk.input.views[0])
+            for name, part in lists.items()
+        }
+        among = numbers.pop(None)
+        settings = (params.classes, among, numbers, params.streamed)
+        table = evaluate_multiclass(rows, outputs, *settings, where)
     common = [pl.lit(value).alias(name) for name, value in (("model", model), ("view", view))]
     write_table(smk.output[0], table.select(*common, pl.all()), {"model": model, "view": view})
 

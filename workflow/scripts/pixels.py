@@ -19,6 +19,7 @@ def main(smk):
         Preprocessing(**smk.params.preprocessing),
         smk.threads,
         f"study '{study}': view '{view}'",
+        smk.params.border,
     )
 
 

@@ -6,7 +6,7 @@ import polars as pl
 from stamp.errors import run
 from stamp.io import read_json, read_table, write_arrays, write_table
 from stamp.outputs import present, read_outputs
-from stamp.scoring import Design, as_row, score_kinds
+from stamp.scoring import Design, as_row, score_counts, score_kinds
 
 
 def main(smk):
@@ -15,7 +15,8 @@ def main(smk):
     pairs = read_table(smk.input.pairs, study=study)
     design = Design(**{name: params[name] for name in Design.__dataclass_fields__})
     temperature = read_json(smk.input.calibration)["value"]
-    found = list(score_kinds(source.only("pool"), pairs, design, temperature, params.scale))
+    pool = source.only("pool")
+    found = list(score_kinds(pool, pairs, design, temperature, params.scale))
     there = zip(params.classes, present(source.logits), strict=True)
     missing = ", ".join(name for name, has_output in there if not has_output)
     common = {
@@ -29,6 +30,9 @@ def main(smk):
     )
     provenance = {"model": model, "study": study, "number": params.number}
     write_table(smk.output.scores, table, provenance)
+    used = found[0][0]["temperature"]
+    counts = score_counts(pool, pairs, design, used, params.counts, model)
+    write_table(smk.output.counts, counts, provenance)
     headline = found[0][1].draws.astype(np.float64)
     write_arrays(smk.output.draws, {"stamp": headline}, provenance)
 

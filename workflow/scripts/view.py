@@ -10,9 +10,10 @@ from stamp.views import keep, select
 def main(smk):
     params, study, view = smk.params, smk.wildcards.study, smk.wildcards.view
     where = f"study '{study}': view '{view}'"
-    index = pl.concat(
+    parts = [
         keep(read_table(path), params.task, params.classes, where) for path in smk.input.indexes
-    )
+    ]
+    index = pl.concat(parts, how="diagonal")
     rows = select(index, params.images, where)
     if smk.input.get("without"):
         known = read_table(smk.input.without, study=study)["image"]

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from stamp.correlation import Correlation, correlate
-from stamp.outcomes import SOURCE, outcome_names, values
+from stamp.outcomes import outcome_names, source_outcome, values
 from stamp.ranking import outranks, rank_intervals
 from stamp.scoreboard import keeps, predictors, unexposed
 
@@ -23,17 +23,18 @@ PARTIALS = ("source", "parameters", "source_and_parameters")
 
 
 def predictor_values(
-    board: pl.DataFrame, tidy: pl.DataFrame, unfiltered: bool
+    board: pl.DataFrame, tidy: pl.DataFrame, unfiltered: bool, outcome: str
 ) -> dict[str, np.ndarray]:
     """Every predictor of the models, NaN where a model has none.
 
-    Unfiltered, the headline is the raw formula: a degenerate model shows where it would rank.
+    Unfiltered, the headline is the raw formula: a degenerate model shows where it would rank. The
+    source metric is over the classes that the outcome is scored on.
     """
     models = board["model"].to_list()
     found = {name: board[name].cast(pl.Float64).to_numpy() for name in predictors(board.columns)}
     if unfiltered:
         found["stamp"] = board["raw"].to_numpy()
-    found[SOURCE_METRIC] = values(tidy, SOURCE, models)
+    found[SOURCE_METRIC] = values(tidy, source_outcome(tidy, outcome), models)
     return found
 
 
@@ -68,7 +69,7 @@ def correlations(
             keep = unexposed(board, outcome) if name == "unexposed" else keeps(board)[name]
             kept = board.filter(keep)
             models = kept["model"].to_list()
-            scores = predictor_values(kept, tidy, unfiltered=name == "all")
+            scores = predictor_values(kept, tidy, name == "all", outcome)
             parameters = kept["parameters"].cast(pl.Float64).to_numpy()
             truth = values(tidy, outcome, models)
             here = dict(scores)

@@ -19,6 +19,8 @@ from stamp.io import read_json, write_json
 from stamp.progress import bar
 
 AT_ONCE = 4
+SAMPLE = 1000  # members of an archive that are looked for before it is taken as unpacked
+FOLDERS = 64  # folders whose names are held at once; a data set's paths come folder by folder
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NEEDED = {
     "kaggle": "put your API token at ~/.kaggle/kaggle.json or set KAGGLE_USERNAME and KAGGLE_KEY",
@@ -41,8 +43,8 @@ def sign_in(access: str, url: str) -> tuple[str, str] | None:
 def obtain(remote: Mapping[str, Any], access: str, root: str | Path) -> dict[str, Any]:
     """Download a file into ``root``, unpacked where it is an archive; what is there is kept.
 
-    A record in ``root/.stamp`` says what came of each file, so that an archive that was unpacked
-    and removed is not downloaded again.
+    A record in ``root/.stamp`` says what came of each file, with the sizes of some members, so that
+    an archive that was unpacked and removed is not downloaded again.
     """
     folder, name = Path(root), remote["name"]
     record = folder / ".stamp" / f"{name.replace('/', '_')}.json"
@@ -57,8 +59,9 @@ def obtain(remote: Mapping[str, Any], access: str, root: str | Path) -> dict[str
     if remote.get("unpack"):
         members = unpack(file, folder, password=remote.get("password"))
         file.unlink()
-    sizes = {member: (folder / member).stat().st_size for member in members}
-    known = {"identity": identity, "members": sizes, "name": name}
+    sample = members[:: max(1, len(members) // SAMPLE)]
+    sizes = {member: (folder / member).stat().st_size for member in sample}
+    known = {"identity": identity, "count": len(members), "members": sizes, "name": name}
     write_json(record, known)
     return known
 
@@ -92,6 +95,8 @@ def absent(paths: Sequence[str]) -> list[str]:
     for path in paths:
         folder, name = os.path.split(path)
         if folder not in listed:
+            if len(listed) >= FOLDERS:
+                del listed[next(iter(listed))]
             listed[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
         if name not in listed[folder]:
             missing.append(path)

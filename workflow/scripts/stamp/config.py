@@ -19,12 +19,14 @@ from typing import Any
 
 import yaml
 
+from stamp import classlists
 from stamp.errors import UserError, suggest
 from stamp.models.registry import SOURCES
 from stamp.preprocessing import Preprocessing, merged
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 ADAPTERS = Path(__file__).resolve().parent / "datasets"
+ANALYSES = Path(__file__).resolve().parent / "analyses"
 RESERVED = ("source", "id", "train", "val")
 MADE = ("generated", "bundled")
 
@@ -35,6 +37,7 @@ PAIR_DEFAULTS = {
     "pool": "reuse",
     "also": {},
     "same": [],
+    "counts": [],
 }
 CALIBRATION_DEFAULTS = {
     "scale": False,
@@ -85,6 +88,7 @@ class Dataset:
     files: dict[str, dict[str, Any]]
     images_url: str | None
     download: bool
+    border: int
     relabels: str | None
 
     @property
@@ -110,6 +114,7 @@ class Study:
     models: dict[str, Model]
     unavailable: dict[str, Any]
     statistics: dict[str, Any]
+    analyses: list[str]
 
     def view(self, name: str) -> dict[str, Any]:
         """Which images a view holds, as plain values: data sets, domains, split."""
@@ -302,6 +307,14 @@ def _dataset(key: str, datasets: Mapping[str, Any], where: str) -> None:
         raise UserError(f"{where}: unknown data set '{key}': {suggest(key, datasets)}")
 
 
+def read_classes(name: str, where: str) -> list[str]:
+    """A list of classes by its name."""
+    try:
+        return classlists.read(name)
+    except UserError as mistake:
+        raise UserError(f"{where}: {mistake}") from None
+
+
 def _known_classes(where: str, names: Iterable[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
@@ -323,12 +336,22 @@ def _targets(where: str, document: Mapping[str, Any], datasets: Mapping[str, Dat
             _known_classes(f"{at}.merge.{name}", parts, classes)
             if name in classes:
                 raise UserError(f"{at}.merge: '{name}' is a class of the study already")
+        borders = {datasets[one].border for one in named}
+        if len(borders) > 1:
+            raise UserError(f"{at}: its data sets have different borders: {sorted(borders)}")
+        if "logits" in target and document["task"] != "multiclass":
+            raise UserError(f"{at}.logits: predictions are restricted in multiclass studies only")
+        if target.get("streamed") and document["task"] != "multiclass":
+            raise UserError(f"{at}.streamed: only multiclass targets can be streamed")
+        if target.get("logits", "labeled") != "labeled":
+            among = read_classes(target["logits"], f"{at}.logits")
+            _known_classes(f"{at}.logits", among, classes)
         if target.get("score") == "matched" and not target.get("classes"):
             raise UserError(f"{at}.score: a matched score needs the target's classes")
         for domain, names in target.get("classes", {}).items():
             _known_classes(f"{at}.classes.{domain}", names, [*classes, *merge])
         filled: dict[str, Any] = {"outcomes": "domain", "classes": {}, "merge": {}, "score": "all"}
-        filled |= {"title": key, **target}
+        filled |= {"title": key, "logits": None, "streamed": False, **target}
         filled |= {
             "datasets": named,
             "relabelled": all(datasets[one].relabels == source for one in named),
@@ -343,12 +366,19 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
     document = read_yaml(file, "study")
     check("study", document, str(file))
     where = str(file)
+    if isinstance(document["classes"], str):
+        document = {**document, "classes": read_classes(document["classes"], f"{where}: classes")}
     _dataset(document["source"]["dataset"], datasets, f"{where}: source")
     pairs = {**PAIR_DEFAULTS, "count": document["pairs"]["largest"], **document["pairs"]}
     if pairs["count"] > pairs["largest"]:
         raise UserError(
             f"{where}: pairs.count {pairs['count']} is more than pairs.largest {pairs['largest']}"
         )
+    for count in pairs["counts"]:
+        if count > pairs["largest"]:
+            raise UserError(
+                f"{where}: pairs.counts {count} is more than pairs.largest {pairs['largest']}"
+            )
     pairs["split"] = [pairs["split"]] if isinstance(pairs["split"], str) else pairs["split"]
     if document["calibration"]["split"] in pairs["split"]:
         raise UserError(
@@ -356,6 +386,10 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
             f"'{document['calibration']['split']}': calibration images must be disjoint from the "
             "pool"
         )
+    known = [file.stem for file in ANALYSES.glob("*.py") if file.stem != "__init__"]
+    for analysis in document.get("analyses", []):
+        if analysis not in known:
+            raise UserError(f"{where}: unknown analysis '{analysis}': {suggest(analysis, known)}")
     models, unavailable = _models(name, document, zoo)
     for key, model in models.items():
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
@@ -378,6 +412,7 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         models=models,
         unavailable=_sorted(unavailable),
         statistics=_sorted({**STATISTICS_DEFAULTS, **document.get("statistics", {})}),
+        analyses=list(document.get("analyses", [])),
     )
 
 
@@ -433,6 +468,7 @@ def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
             files=_files(key, entry, file),
             images_url=entry.get("images_url"),
             download=entry.get("download", entry["access"] == "open"),
+            border=entry.get("border", 0),
             relabels=entry.get("relabels"),
         )
         for key, entry in entries.items()

@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from stamp.auroc import MINIMUM, class_aurocs, macro, shortage
 from stamp.errors import UserError, suggest
-from stamp.outputs import present
+from stamp.outputs import merged, present
+from stamp.views import labels as read_labels
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
+AMONG = "among:"
+MOST_RECALLS = 20_000
 NO_OUTPUT = "the model has no output for it"
 SCHEMA = {
     "domain": pl.String,
@@ -54,14 +57,120 @@ def evaluate(
     if absent.any():
         z = np.where(absent, 0.0 if task == "multilabel" else np.finfo(np.float64).min, z)
     _check(z, y, domains, task, classes)
+    if task == "multiclass":
+        return evaluate_predictions(z.argmax(axis=1), y, domains, classes)
     rows: list[Row] = []
     for domain, member in _parts(domains):
-        found = (
-            _aurocs(z[member], y[member], classes, minimum, absent)
-            if task == "multilabel"
-            else _accuracies(z[member], y[member], classes)
-        )
+        found = _aurocs(z[member], y[member], classes, minimum, absent)
         rows.extend({"domain": domain, **row} for row in found)
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def evaluate_multilabel(
+    rows: pl.DataFrame,
+    logits: ArrayLike,
+    classes: Sequence[str],
+    merge: Mapping[str, Sequence[str]],
+    labeled: Mapping[str, Sequence[str]],
+    minimum: int,
+    where: str,
+) -> pl.DataFrame:
+    """:func:`evaluate` of a view with its rows, merged classes included."""
+    every = [*classes, *merge]
+    check_labeled(rows, labeled, every, where)
+    truth = read_labels(rows, "multilabel", every, where)
+    z = merged(np.asarray(logits), classes, merge)
+    return evaluate(z, truth, rows["domain"], "multilabel", every, minimum)
+
+
+def evaluate_multiclass(
+    rows: pl.DataFrame,
+    outputs: np.ndarray,
+    classes: Sequence[str],
+    among: NDArray[np.int64],
+    subsets: Mapping[str, NDArray[np.int64]],
+    streamed: bool,
+    where: str,
+) -> pl.DataFrame:
+    """:func:`evaluate_predictions` of a view with its rows, from logits or from records.
+
+    Predictions are taken among the classes ``among``; for logits, the accuracy on each subset of
+    classes follows.
+    """
+    truth = read_labels(rows, "multiclass", classes, where)
+    masked = len(among) < len(classes)
+    z = outputs if streamed else np.where(np.isnan(outputs), -np.inf, outputs)
+    chosen = outputs[:, 0] if streamed else predictions(z, among)
+    every = outputs[:, 1] if streamed else z.argmax(axis=1)
+    accepted = rows["accepted"] if "accepted" in rows.columns else None
+    found = evaluate_predictions(
+        chosen, truth, rows["domain"], classes, accepted, every if masked else None
+    )
+    return found if streamed else pl.concat([found, on_subsets(z, truth, subsets)])
+
+
+def evaluate_predictions(
+    predicted: ArrayLike,
+    labels: ArrayLike,
+    domains: pl.Series,
+    classes: Sequence[str],
+    accepted: pl.Series | None = None,
+    of_all: ArrayLike | None = None,
+) -> pl.DataFrame:
+    """As :func:`evaluate` for a multiclass view, from predicted class numbers.
+
+    ``accepted`` lists the classes that count as right for each image, where that is not its label
+    alone. Where predictions were taken among some classes only, ``of_all`` are those among all,
+    and the class ``top1_of_all`` has their accuracy. Recalls of single domains are left out where
+    they would be more than ``MOST_RECALLS``.
+    """
+    y = np.asarray(labels, dtype=np.float64)
+    right = hits(predicted, y, accepted)
+    parts = _parts(domains)
+    rows: list[Row] = []
+    for domain, member in parts:
+        single = domain == "all" or len(parts) * len(classes) <= MOST_RECALLS
+        found = _accuracies(right[member], y[member], classes if single else ())
+        if of_all is not None:
+            known = member & ~np.isnan(y)
+            value, se = _proportion(hits(of_all, y, accepted)[known].sum(), int(known.sum()))
+            found.insert(1, _row("top1_of_all", "top1", value, se, int(known.sum())))
+        rows.extend({"domain": domain, **row} for row in found)
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def hits(predicted: ArrayLike, labels: Array, accepted: pl.Series | None) -> NDArray[np.bool_]:
+    """Whether each prediction is the label, or in the set of classes that count as right."""
+    chosen = np.asarray(predicted, dtype=np.int64)
+    if accepted is None:
+        return chosen == labels
+    table = pl.DataFrame({"chosen": chosen.astype(np.int16), "accepted": accepted})
+    among = table.select(pl.col("accepted").list.contains(pl.col("chosen")).fill_null(False))
+    alone = accepted.is_null().to_numpy()
+    return np.where(alone, chosen == labels, among.to_series().to_numpy())
+
+
+def predictions(logits: ArrayLike, among: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The class of the largest logit among some classes."""
+    z = np.asarray(logits)
+    return among[z[:, among].argmax(axis=1)]
+
+
+def on_subsets(
+    logits: ArrayLike, labels: ArrayLike, subsets: Mapping[str, NDArray[np.int64]]
+) -> pl.DataFrame:
+    """Accuracy on the images of each subset of classes, predictions taken among them.
+
+    Domain ``among:<name>``: what a target that is scored on those classes alone compares with.
+    """
+    y = np.asarray(labels, dtype=np.float64)
+    rows = []
+    for name, among in subsets.items():
+        member = np.isin(y, among)
+        right = predictions(np.asarray(logits)[member], among) == y[member]
+        value, se = _proportion(right.sum(), int(member.sum()))
+        row = _row("top1", "top1", value, se, int(member.sum()))
+        rows.append({"domain": f"{AMONG}{name}", **row})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -118,18 +227,17 @@ def _aurocs(
     return rows
 
 
-def _accuracies(z: Array, labels: Array, classes: Sequence[str]) -> list[Row]:
+def _accuracies(right: NDArray[np.bool_], labels: Array, classes: Sequence[str]) -> list[Row]:
     known = ~np.isnan(labels)
-    truth = labels[known].astype(np.int64)
-    right = z[known].argmax(axis=1) == truth
+    truth, right = labels[known].astype(np.int64), right[known]
     n = len(truth)
     sizes = np.bincount(truth, minlength=len(classes))
-    hits = np.bincount(truth, right, minlength=len(classes))
+    caught = np.bincount(truth, right, minlength=len(classes))
     value, se = _proportion(right.sum(), n)
     rows = [_row("top1", "top1", value, se, n, reason=None if n else "not labeled")]
     for c, name in enumerate(classes):
         own = int(sizes[c])
-        value, se = _proportion(hits[c], own)
+        value, se = _proportion(caught[c], own)
         why = None if own else "no image of this class" if n else "not labeled"
         rows.append(_row(name, "recall", value, se, own, own, n - own, why))
     return rows

@@ -123,6 +123,7 @@ def extract(
         "parameters": loaded.parameters,
         "images": len(ids),
         "device": device,
+        **{f"weights_{key}": value for key, value in loaded.origin.items()},
     }
     with whole(target) as part:
         writer = RowWriter(part, "logits", (len(ids), len(classes)), card)

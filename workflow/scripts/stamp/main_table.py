@@ -18,6 +18,10 @@ COLUMNS = {
     "rho": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "fisher_low": pl.Float64,
+    "fisher_high": pl.Float64,
+    "bootstrap_low": pl.Float64,
+    "bootstrap_high": pl.Float64,
     "p": pl.Float64,
     "p_asymptotic": pl.Float64,
     "loo_low": pl.Float64,
@@ -32,6 +36,10 @@ ORIGINS = {
     "rho": "rho",
     "low": "bonett_wright_low",
     "high": "bonett_wright_high",
+    "fisher_low": "fisher_low",
+    "fisher_high": "fisher_high",
+    "bootstrap_low": "bootstrap_low",
+    "bootstrap_high": "bootstrap_high",
     "p": "p_permutation",
     "p_asymptotic": "p_asymptotic",
     "loo_low": "loo_low",
@@ -39,6 +47,7 @@ ORIGINS = {
     "partial": "partial_source",
     "partial_p": "partial_source_p",
 }
+KINDS = ("", "fisher_", "bootstrap_")
 RHO, DASH = "\u03c1", "\u2013"
 RELABELLED = "the source's own images under other labels"
 
@@ -55,7 +64,8 @@ def target_title(outcome: str, texts: Mapping[str, Any]) -> str:
 def main_table(correlations: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataFrame:
     """Rho of STAMP and class-matched STAMP with each outcome, the source metric's beside it.
 
-    Intervals are Bonett and Wright's, p is the permutation p. Under the filter ``all`` no model is
+    ``low`` and ``high`` are Bonett and Wright's interval, Fisher's and the bootstrap's stand beside
+    it; p is the permutation p. Under the filter ``all`` no model is
     left out; under ``declared`` those that the study's rule sets apart.
     """
     rows = []
@@ -85,19 +95,21 @@ def main_table(correlations: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataF
 def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
     """The table for a reader, all models first, three decimals."""
     level = f"{100 * texts['level']:g} %"
-    names = ["Target", "Score", "Models", "n", RHO, f"{level} interval", "p"]
+    names = ["Target", "Score", "Models", "n", RHO, f"{level} interval", "Fisher", "bootstrap", "p"]
     names += ["leave one out", f"partial {RHO}", f"source metric {RHO}", ""]
     lines = [f"# {texts['title']}", ""] + ([texts["notice"], ""] if texts["notice"] else [])
     lines += [_line(names), _line(["---"] * len(names))]
     for row in table.iter_rows(named=True):
         cells = [row["target"], row["score"], row["models"], str(row["n"]), _number(row["rho"])]
-        cells += [_range(row["low"], row["high"]), _p(row["p"])]
+        cells += [_range(row[f"{kind}low"], row[f"{kind}high"]) for kind in KINDS]
+        cells.append(_p(row["p"]))
         cells += [_range(row["loo_low"], row["loo_high"]), _number(row["partial"])]
         cells += [_number(row["source_metric_rho"]), row["note"] or ""]
         lines.append(_line(cells))
     lines += [
         "",
-        f"{RHO}: Spearman's rank correlation over models; interval: Bonett and Wright; p: "
+        f"{RHO}: Spearman's rank correlation over models; {level} intervals: Bonett and Wright's, "
+        "made for it; Fisher's, made for Pearson's; percentiles of a bootstrap over models; p: "
         f"two-sided permutation. Partial {RHO}: given the metric on labeled source images, which "
         f"needs no target data either and whose own {RHO} stands beside it.",
     ]

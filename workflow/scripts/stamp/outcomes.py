@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 SOURCE = "source"
+AMONG = "among:"  # domains of the source's evaluation: the classes that a target is scored on
 MEAN = "mean"
 SCHEMA = {
     "model": pl.String,
@@ -26,6 +27,8 @@ def outcome_name(view: str, domain: str, how: str, several: bool) -> str | None:
     part of their name before the last hyphen (``blur-1`` to ``blur-5`` are ``blur``; a name without
     one is its own kind). A target of one domain is always taken as a whole.
     """
+    if view == SOURCE and domain.startswith(AMONG):
+        return f"{SOURCE}:{domain.removeprefix(AMONG)}"
     if view == SOURCE or how == "whole" or not several:
         return view if domain == "all" else None
     if domain == "all":
@@ -75,7 +78,7 @@ def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
 
 
 def _overall(tidy: pl.DataFrame, relabelled: Collection[str]) -> pl.DataFrame:
-    rows = tidy.filter(pl.col("outcome") != SOURCE)
+    rows = tidy.filter(~_of_source())
     elsewhere = ~pl.col("outcome").str.split("/").list.first().is_in(list(relabelled))
     others = rows.filter(elsewhere)
     complete = (
@@ -89,9 +92,20 @@ def _overall(tidy: pl.DataFrame, relabelled: Collection[str]) -> pl.DataFrame:
     return mean.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 
+def _of_source() -> pl.Expr:
+    """Whether a row is the source's own, over all classes or over some."""
+    return (pl.col("outcome") == SOURCE) | pl.col("outcome").str.starts_with(f"{SOURCE}:")
+
+
 def outcome_names(tidy: pl.DataFrame) -> list[str]:
     """The outcomes of the targets in order of appearance, the mean last; the source is none."""
-    return [name for name in tidy["outcome"].unique(maintain_order=True) if name != SOURCE]
+    return tidy.filter(~_of_source())["outcome"].unique(maintain_order=True).to_list()
+
+
+def source_outcome(tidy: pl.DataFrame, outcome: str) -> str:
+    """The source's outcome to set an outcome beside: on the same classes where that was taken."""
+    own = f"{SOURCE}:{outcome.partition('/')[0]}"
+    return own if (tidy["outcome"] == own).any() else SOURCE
 
 
 def values(tidy: pl.DataFrame, outcome: str, models: list[str]) -> np.ndarray:

@@ -34,6 +34,17 @@ def read_outputs(view: str | Path, logits: str | Path, model: str) -> Outputs:
     return Outputs(rows, arrays["logits"], int(array_provenance(logits)["parameters"]))
 
 
+def read_records(view: str | Path, records: str | Path, model: str) -> Outputs:
+    """The labels of a streamed view and a model's records on it, in the place of logits."""
+    names = pl.scan_parquet(view).collect_schema().names()
+    wanted: list[str] = [
+        name for name in ("image", "domain", "split", "label", "accepted") if name in names
+    ]
+    rows = pl.read_parquet(view, columns=wanted)
+    arrays = read_arrays(records, model=model, ids=ids_digest(rows["image"]))
+    return Outputs(rows, arrays["records"], int(array_provenance(records)["parameters"]))
+
+
 def present(logits: np.ndarray) -> np.ndarray:
     """Which classes a model has an output for; the columns of the others are NaN throughout."""
     return ~np.isnan(logits).all(axis=0)

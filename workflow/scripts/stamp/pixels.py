@@ -8,6 +8,7 @@ reads from the page cache, which all jobs share: faster than a mapping per batch
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,33 +33,44 @@ RESAMPLING = {
 CHUNK = 256
 
 
-def decode(path: str, how: Preprocessing) -> np.ndarray:
-    """One image file as uint8 [size, size, channels]."""
+def decode(path: str, how: Preprocessing, border: int = 0) -> np.ndarray:
+    """One image file as uint8 [size, size, channels], without ``border`` pixels at each side."""
     picture = open_picture(path, how.channels)
+    if border:
+        width, height = picture.size
+        if min(width, height) <= 2 * border:
+            raise UserError(f"{path}: is {width} x {height}, all of it border ({border} pixels)")
+        picture = picture.crop((border, border, width - border, height - border))
     return np.asarray(resize(picture, how), dtype=np.uint8).reshape(
         how.size, how.size, how.channels
     )
 
 
 def resize(picture: Image.Image, how: Preprocessing) -> Image.Image:
-    """The whole picture squeezed to a square, or the centre of it at the shorter side's scale."""
+    """The whole picture squeezed to a square, or the centre of it at the shorter side's scale.
+
+    With a crop, pixel for pixel what timm's evaluation transform gives (``crop_mode="center"``):
+    the shorter side becomes floor(size / crop), the longer one is cut off to a whole number, and
+    the square begins at half of what is left over, a half going to the even number.
+    """
     method = RESAMPLING[how.interpolation]
     if how.crop is None:
         return picture.resize((how.size, how.size), method)
-    shorter = round(how.size / how.crop)
-    ratio = shorter / min(picture.size)
-    width, height = (max(shorter, round(side * ratio)) for side in picture.size)
-    left, top = (width - how.size) // 2, (height - how.size) // 2
+    shorter, least = math.floor(how.size / how.crop), min(picture.size)
+    width, height = (int(shorter * side / least) for side in picture.size)
+    left, top = round((width - how.size) / 2), round((height - how.size) / 2)
     resized = picture.resize((width, height), method)
     return resized.crop((left, top, left + how.size, top + how.size))
 
 
-def _decoded(paths: Sequence[str], how: Preprocessing, threads: int) -> Iterator[np.ndarray]:
+def _decoded(
+    paths: Sequence[str], how: Preprocessing, threads: int, border: int
+) -> Iterator[np.ndarray]:
     """Decoded images in order, with a bounded number in flight."""
     with ThreadPoolExecutor(threads) as workers:
         remaining = iter(paths)
         while part := list(islice(remaining, CHUNK)):
-            yield from workers.map(lambda path: decode(path, how), part)
+            yield from workers.map(lambda path: decode(path, how, border), part)
 
 
 def _check_presence(paths: Sequence[str], what: str) -> None:
@@ -80,6 +92,7 @@ def write_cache(
     how: Preprocessing,
     threads: int,
     what: str,
+    border: int = 0,
 ) -> None:
     """Decode ``paths`` into the cache file, and say in its record what it holds."""
     if not ids:
@@ -90,7 +103,7 @@ def write_cache(
     with whole(target) as part, open(part, "wb") as file:
         header = {"descr": "|u1", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
-        for image in bar(_decoded(paths, how, threads), f"{what} pixels", len(paths)):
+        for image in bar(_decoded(paths, how, threads, border), f"{what} pixels", len(paths)):
             raw = image.tobytes()
             state.update(raw)
             file.write(raw)

@@ -13,7 +13,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """Size in pixels, channels (1 gray, 3 colour), interpolation, and the centre crop's share."""
+    """Size in pixels, channels (1 gray, 3 colour), interpolation, and the centre crop's share.
+
+    ``crop`` is timm's ``crop_pct``: the shorter side becomes floor(size / crop), then the centre is
+    cut out. A crop of 1 keeps the proportions and loses the ends of the longer side; without a crop
+    nothing is lost and the picture is squeezed.
+    """
 
     size: int
     channels: int = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,16 @@ from stamp.outputs import Outputs, merged, present
 from stamp.score import Score, restrict, score
 
 NOT_COLUMNS = ("draws",)
+COUNTS = {
+    "model": pl.String,
+    "number": pl.Int64,
+    "stamp": pl.Float64,
+    "raw": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "within": pl.Float64,
+    "total": pl.Float64,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +66,24 @@ def score_pool(
     temperature: float,
     columns: Sequence[int] | None = None,
 ) -> Score:
-    """The score of one kind of pairs at one temperature, over all classes or some columns.
+    """The score of one kind of pairs at one temperature, over all classes or some columns."""
+    return score_outputs(outputs_of(pool, design, temperature, columns), pool, pairs, kind, design)
 
-    Classes that the model has no output for are left out.
-    """
+
+def outputs_of(
+    pool: Outputs, design: Design, temperature: float, columns: Sequence[int] | None = None
+) -> np.ndarray:
+    """The probabilities that a score compares; classes without an output are left out."""
     there = present(pool.logits)
     wanted = list(columns) if columns is not None else list(range(pool.logits.shape[1]))
     chosen = [column for column in wanted if there[column]]
-    outputs = restrict(pool.logits, chosen, design.task, temperature)
+    return restrict(pool.logits, chosen, design.task, temperature)
+
+
+def score_outputs(
+    outputs: np.ndarray, pool: Outputs, pairs: pl.DataFrame, kind: str, design: Design
+) -> Score:
+    """The score of one kind of pairs, the first ``design.number`` of them, of given outputs."""
     images = pool.rows["image"]
     semantic, random = (
         pair_rows(pairs.filter(pl.col("kind") == name).head(design.number), images)
@@ -107,6 +127,29 @@ def score_kinds(
     other = 1.0 if scale else temperature
     found = score_pool(pool, pairs, design.semantic, design, other)
     yield {"kind": design.semantic, "scaled": not scale, "temperature": other}, found
+
+
+def score_counts(
+    pool: Outputs,
+    pairs: pl.DataFrame,
+    design: Design,
+    temperature: float,
+    counts: Sequence[int],
+    model: str,
+) -> pl.DataFrame:
+    """The headline score at several numbers of pairs: the first N semantic and N random ones.
+
+    The same outputs serve all numbers, so none of them needs a forward pass.
+    """
+    if not counts:
+        return pl.DataFrame(schema=COUNTS)
+    outputs, rows = outputs_of(pool, design, temperature), []
+    for number in counts:
+        here = replace(design, number=number)
+        found = as_row(score_outputs(outputs, pool, pairs, design.semantic, here))
+        row = {**found, "model": model, "number": number}
+        rows.append({name: row[name] for name in COUNTS})
+    return pl.DataFrame(rows, schema=COUNTS)
 
 
 def matched_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,32 @@ def labels(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) ->
     return found[:, 0] if task == "multiclass" else found
 
 
+def scored_classes(
+    among: str | Sequence[str] | None, classes: Sequence[str], view: str | Path
+) -> np.ndarray:
+    """The numbers of the classes among which predictions are taken.
+
+    All of them for None; for ``labeled``, those that some image of the view may be.
+    """
+    if among is None:
+        return np.arange(len(classes))
+    if among != "labeled":
+        number = {name: place for place, name in enumerate(classes)}
+        return np.sort(np.array([number[name] for name in among], dtype=np.int64))
+    lazy = pl.scan_parquet(view)
+    names = lazy.collect_schema().names()
+    column = pl.col("accepted").explode() if "accepted" in names else pl.col("label")
+    found = lazy.select(column.alias("label")).unique().collect()["label"].drop_nulls()
+    return np.sort(found.to_numpy().astype(np.int64))
+
+
 def keep(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) -> pl.DataFrame:
     """The columns of a view: the fixed ones and the labels of the study's classes, checked."""
     labels(rows, task, classes, where)
     kind = pl.Int16 if task == "multiclass" else pl.Int8
     columns = label_columns(task, classes)
-    return rows.select(*COLUMNS, *(pl.col(name).cast(kind) for name in columns))
+    more = [pl.col("accepted").cast(pl.List(pl.Int16))] if "accepted" in rows.columns else []
+    return rows.select(*COLUMNS, *(pl.col(name).cast(kind) for name in columns), *more)
 
 
 def calibration_rows(rows: pl.DataFrame, count: int, seed: int, where: str) -> pl.DataFrame:

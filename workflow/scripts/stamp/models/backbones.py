@@ -17,7 +17,18 @@ from torch import nn
 from stamp.errors import UserError, suggest
 from stamp.models.architectures import build, known
 from stamp.models.torchvision_ops import timm
-from stamp.models.weights import ORIGINS, State, first_line, fit, located, read_state
+from stamp.models.weights import (
+    ORIGINS,
+    State,
+    TransferError,
+    absent,
+    first_line,
+    fit,
+    hub_failure,
+    located,
+    read_state,
+    retried,
+)
 
 Numbers = tuple[float, ...]
 
@@ -88,12 +99,21 @@ def sized(name: str, arguments: Mapping[str, Any], size: int) -> dict[str, Any]:
 
 def from_hub(name: str, arguments: Mapping[str, Any], classes: int, channels: int) -> nn.Module:
     """A timm network with its published weights, but for a classifier of another width."""
+    published(name)
     common = {"num_classes": classes, "in_chans": channels, **arguments}
+
+    def create() -> nn.Module:
+        try:
+            return timm.create_model(name, pretrained=True, **common)
+        except Exception as error:
+            # a busy hub too makes timm go on to ask for a file of another name
+            raise TransferError(hub_failure(error)) if absent(error) else error from None
+
     try:
-        return timm.create_model(name, pretrained=True, **common)
+        return retried(create)
     except Exception as error:
         raise UserError(
-            f"weights of '{name}' can't be had from the hub: {first_line(error)}"
+            f"weights of '{name}' can't be had from the hub: {hub_failure(error)}"
         ) from None
 
 

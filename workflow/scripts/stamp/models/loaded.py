@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from torch import nn
 
@@ -12,13 +13,15 @@ class Loaded:
     """A module from normalised pixels to logits over the study's classes, and its normalisation.
 
     ``missing`` are the numbers of the classes that the model has no output for: its logits there
-    are NaN, and whatever reads them leaves those classes out.
+    are NaN, and whatever reads them leaves those classes out. ``origin`` says which file of the hub
+    the weights are, with its commit; it goes into the provenance of the logits.
     """
 
     module: nn.Module
     mean: tuple[float, ...]
     std: tuple[float, ...]
     missing: tuple[int, ...] = ()
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def parameters(self) -> int:

@@ -1,36 +1,125 @@
-"""timm models with published weights: from the hub (through its cache) or from a local file."""
+"""timm models with published weights: from the hub, through its cache, or from a file elsewhere.
+
+The weights of a tag are first brought to the cache, at the block's ``revision``, and then read from
+there by timm, which knows each architecture's older layouts. ``head: random`` puts an untrained
+classifier on a network, for checkpoints that were published without one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from torch import nn
+
 from stamp.errors import UserError
-from stamp.models.architectures import known
+from stamp.models.architectures import build
+from stamp.models.backbones import converted, normalisation, published, sized
 from stamp.models.loaded import Loaded
 from stamp.models.torchvision_ops import timm
-from stamp.models.weights import read_weights
+from stamp.models.weights import ORIGINS, first_line, fit, hub_record, located, read_state
+
+FILES = ("model.safetensors", "pytorch_model.bin")
+HEAD_STD = 0.02
 
 
 def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
-    """The named timm model; a model with another number of outputs is found by its forward pass."""
-    name, pixels = block["name"], block["pixels"]
-    known(name.partition(".")[0])
-    arguments = {"in_chans": pixels["channels"], **block.get("args", {})}
-    file = weights or block.get("file")
-    if file is not None:
-        arguments = {"num_classes": len(classes), **arguments}
-        module = timm.create_model(name, pretrained=False, **arguments)
-        read_weights(module, Path(file))
-    else:
-        try:
-            module = timm.create_model(name, pretrained=True, **arguments)
-        except Exception as error:
-            line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UserError(f"weights of '{name}' can't be had from the hub: {line}") from None
-    data = timm.data.resolve_data_config(model=module)
-    mean, std = data["mean"], data["std"]
-    if pixels["channels"] == 1 and len(mean) == 3:
+    """The named timm model with its weights, and an output for each of the study's classes."""
+    name, size, untrained = block["name"], block["pixels"]["size"], block.get("head") == "random"
+    record = published(name)
+    mean, std = normalisation(block, name)
+    given = sized(name, block.get("args", {}), size)
+    channels = given.pop("in_chans", block["pixels"]["channels"])
+    if channels == 1 and len(mean) == 3:
         mean, std = (sum(mean) / 3,), (sum(std) / 3,)
-    return Loaded(module, tuple(mean), tuple(std))
+    if weights is None and not any(key in block for key in ORIGINS):
+        outputs = 0 if untrained else _outputs(block, record, len(classes))
+        path = located(_in_the_hub(block, record), f"weights of '{name}'")
+        module = _read_by_timm(name, record, path, {**given, "in_chans": channels}, outputs)
+    else:
+        if "revision" in block and "hub" not in block:
+            raise UserError(f"weights of '{name}': revision is of the hub, not of file or url")
+        outputs = 0 if untrained else given.pop("num_classes", len(classes))
+        path = weights or located(block, f"weights of '{name}'")
+        module = build(name, given, outputs, channels, size)
+        state = converted(read_state(path, block.get("prefix", "")), module)
+        head = str(record.classifier if record else "head").partition(".")[0]
+        fit(module, state, path, allow_extra=lambda key: untrained and key.startswith(f"{head}."))
+    if untrained:
+        attach_random_head(module, len(classes), name)
+    return Loaded(module, mean, std, origin=hub_record(path))
+
+
+def _outputs(block: Mapping[str, Any], record: Any, classes: int) -> int:
+    """How many outputs the published weights have: as many as the study has classes."""
+    name = block["name"]
+    if record is None:
+        return classes
+    if not record.num_classes:
+        raise UserError(
+            f"weights of '{name}' have no classifier: `head: random` gives them an untrained one"
+        )
+    if record.num_classes != classes:
+        raise UserError(
+            f"weights of '{name}' have {record.num_classes} outputs, "
+            f"but the study has {classes} classes"
+        )
+    return classes
+
+
+def _in_the_hub(block: Mapping[str, Any], record: Any) -> dict[str, Any]:
+    """Where the weights of a tag are, in the words of a ``load`` block."""
+    name = block["name"]
+    if record is None or not record.hf_hub_id:
+        at = f", published at {record.url}" if record is not None and record.url else ""
+        raise UserError(f"weights of '{name}' are not in timm's part of the hub{at}: give url")
+    for key, mapping in (("prefix", block), ("num_classes", block.get("args", {}))):
+        if key in mapping:
+            raise UserError(f"weights of '{name}': {key} is for weights of file, url or hub")
+    repo, _, revision = record.hf_hub_id.partition("@")
+    origin = {"hub": repo, "hub_file": record.hf_hub_filename or FILES}
+    given = {key: block[key] for key in ("revision", "sha256") if key in block}
+    return {**origin, **({"revision": revision} if revision else {}), **given}
+
+
+def _read_by_timm(
+    name: str, record: Any, path: Path, arguments: Mapping[str, Any], outputs: int
+) -> nn.Module:
+    """The network with the weights of a file in any layout that timm has published.
+
+    ``custom_load`` is for files of other frameworks at the tag's URL; in the hub only those that
+    are marked "hf" are such.
+    """
+    overlay = {"file": str(path), "custom_load": record.custom_load == "hf"}
+    common = {"num_classes": outputs, **arguments}
+    try:
+        return timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **common)
+    except Exception as error:
+        raise UserError(f"{path}: can't be read as weights of '{name}': {_gist(error)}") from None
+
+
+def _gist(error: BaseException) -> str:
+    """What is wrong, without the line that only announces it, of torch's `load_state_dict`."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[1] if len(lines) > 1 and lines[0].endswith(":") else first_line(error)
+
+
+def attach_random_head(module: Any, classes: int, name: str) -> None:
+    """Give a network an untrained linear classifier, the same for the same name everywhere.
+
+    Weights are normal with a standard deviation of 0.02 and the bias is 0, as timm begins a vision
+    transformer. Its outputs say nothing of the classes; the exclusion rules are there to find that.
+    """
+    module.reset_classifier(classes)
+    head = module.get_classifier()
+    if not isinstance(head, nn.Linear):
+        raise UserError(f"'{name}': `head: random` is for networks that end in a linear layer")
+    rng = np.random.default_rng(list(hashlib.sha256(name.encode()).digest()))
+    with torch.no_grad():
+        head.weight.copy_(torch.from_numpy(HEAD_STD * rng.standard_normal(head.weight.shape)))
+        if head.bias is not None:
+            head.bias.zero_()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ Allowed = Callable[[str], bool]
 
 NESTED = ("state_dict", "model")  # where training scripts keep the weights among other things
 ORIGINS = ("file", "url", "hub")
+ATTEMPTS, PAUSE = 3, 2.0  # of a download from the hub, and seconds before the second
 
 
 def first_line(error: BaseException) -> str:
@@ -122,7 +124,10 @@ def read_weights(
 
 
 def located(origin: Mapping[str, Any], what: str) -> Path:
-    """The local file of ``file``, ``url`` or ``hub`` (and its ``hub_file``), its digest checked."""
+    """The local file of ``file``, ``url`` or ``hub`` (and its ``hub_file``), its digest checked.
+
+    ``hub_file`` may be several names: the first that the repository has is taken.
+    """
     given = [key for key in ORIGINS if key in origin]
     if len(given) != 1:
         raise UserError(
@@ -148,20 +153,156 @@ def _downloaded(url: str, sha256: str | None) -> Path:
 
 
 def _from_hub(origin: Mapping[str, Any], what: str) -> Path:
+    """A file of a repository, from the hub's cache if it is there, else from the hub into it.
+
+    So a branch such as ``main``, which is what no ``revision`` means, is resolved once: later jobs
+    use the commit that the cache holds. :func:`hub_record` says which that is.
+    """
+    named, revision = origin.get("hub_file", "model.safetensors"), origin.get("revision")
+    repo, names = origin["hub"], [named] if isinstance(named, str) else list(named)
+    try:
+        for name in names:
+            if found := _cached(repo, name, revision):
+                return found
+        return _first_of(repo, names, revision)
+    except Exception as error:
+        quoted = " or ".join(f"'{name}'" for name in names)
+        line = f"{quoted} of '{repo}' can't be had from the hub: {hub_failure(error, revision)}"
+        raise UserError(f"{what}: {line}") from None
+
+
+def _cached(repo: str, name: str, revision: str | None) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repo, name, revision=revision)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _first_of(repo: str, names: Sequence[str], revision: str | None) -> Path:
+    """The first of these files that the repository has."""
+    try:
+        return retried(lambda: _fetched(repo, names[0], revision))
+    except Exception as error:
+        if len(names) == 1 or not absent(error):
+            raise
+    return _first_of(repo, names[1:], revision)
+
+
+def _fetched(repo: str, name: str, revision: str | None) -> Path:
+    """A file from the hub. The ETag of a large one is its sha256: then it is checked.
+
+    The client itself checks the size only. A file that is not what it should be is deleted.
+    """
     from huggingface_hub import hf_hub_download
 
-    name = origin.get("hub_file", "model.safetensors")
     try:
-        return Path(hf_hub_download(origin["hub"], name, revision=origin.get("revision")))
-    except Exception as error:
-        raise UserError(
-            f"{what}: '{name}' of '{origin['hub']}' can't be had from the hub: {first_line(error)}"
-        ) from None
+        path = Path(hf_hub_download(repo, name, revision=revision))
+    except RuntimeError as error:  # of hf_xet, which has no classes for failed transfers
+        raise TransferError(first_line(error)) from None
+    etag = hub_record(path).get("etag", "")
+    if re.fullmatch("[0-9a-f]{64}", etag) and _sha256(path) != etag:
+        path.resolve().unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        raise TransferError("what arrived is not what the hub announced")
+    return path
+
+
+class TransferError(Exception):
+    """A file did not arrive, or not as it was sent; another attempt may cure it."""
+
+
+def hub_record(path: Path) -> dict[str, str]:
+    """What a file in the hub's cache is, in the words of a ``load`` block; else nothing.
+
+    The cache keeps ``models--<owner>--<name>/snapshots/<commit>/<file>``, as a link to a blob that
+    is named after its ETag.
+    """
+    found = re.search(r"/models--([^/]+)/snapshots/([^/]+)/(.+)$", path.as_posix())
+    if found is None:
+        return {}
+    repo, commit, name = found.groups()
+    record = {"hub": repo.replace("--", "/"), "hub_file": name, "revision": commit}
+    return {**record, "etag": Path(os.readlink(path)).name} if path.is_symlink() else record
+
+
+def retried(call: Callable[[], Any]) -> Any:
+    """What ``call`` gives, tried again after a longer and longer pause while the hub is at fault.
+
+    The hub's client has retries of its own within each attempt, and no use of partial files.
+    """
+    import tenacity
+
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_passing),
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
+        wait=tenacity.wait_exponential(PAUSE, max=60.0) + tenacity.wait_random(0, PAUSE),
+        reraise=True,
+    )(call)
+
+
+def absent(error: BaseException) -> bool:
+    """Whether the hub was asked, and its repository has no such file."""
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    return isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
+
+
+def _status(error: BaseException) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)
+
+
+def _unreached(error: BaseException) -> bool:
+    """Whether the connection failed, in the words of whichever HTTP library the client uses."""
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    library = type(error).__module__.partition(".")[0].rstrip("0123456789")
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return not isinstance(error, OfflineModeIsEnabled)
+    return library in ("httpx", "httpcore", "requests", "urllib")
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether another attempt may cure a failure: of the connection, or of a busy hub."""
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if isinstance(error, LocalEntryNotFoundError):
+        return error.__cause__ is not None and _passing(error.__cause__)
+    if (status := _status(error)) is not None:
+        return status in (408, 429) or status >= 500
+    wrong_size = isinstance(error, OSError) and "Consistency check failed" in str(error)
+    return _unreached(error) or wrong_size or isinstance(error, TransferError)
+
+
+def hub_failure(error: BaseException, revision: str | None = None) -> str:
+    """Why the hub gave no file, in one line; the client's own texts take several."""
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled)):
+        return "it is not in the cache, and the hub's client is offline (HF_HUB_OFFLINE)"
+    if isinstance(error, errors.RevisionNotFoundError):
+        return f"there is no revision '{revision}'"
+    if isinstance(error, errors.GatedRepoError):
+        return "access has to be granted first, on its page, and HF_TOKEN to be set"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return "there is no such repository, or HF_TOKEN has no access to it"
+    if absent(error):
+        return f"there is no such file at revision '{revision or 'main'}'"
+    if (status := _status(error)) is not None:
+        return f"the hub answers with status {status}"
+    if _unreached(error):
+        return f"the connection failed ({first_line(error)})"
+    return first_line(error)
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_digest(path: Path, expected: str) -> None:
-    with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = _sha256(path)
     if found != expected:
         raise UserError(f"{path}: its sha256 is {found}, but {expected} is expected")
 

@@ -1,0 +1,79 @@
+"""Further analyses that a study asks for by name: tables, sentences, and figures of some."""
+
+
+rule analysis:
+    """The table of one analysis, what each model brings to it, and a sentence on it."""
+    input:
+        scores=rules.collect.output.scores,
+        outcomes=rules.collect.output.outcomes,
+        evaluations=needed_by(
+            ["corruptions", "strata"],
+            lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/evaluations.csv"],
+        ),
+        counts=needed_by(
+            ["counts"], per_model(f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet")
+        ),
+        calibrations=needed_by(
+            ["temperature"], per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
+        ),
+    output:
+        csv=report(
+            f"{RESULTS}/{{study}}/analyses/{{analysis}}.csv",
+            caption="../workflow/report/analysis.rst",
+            category="{study}",
+            labels={"table": "{analysis}"},
+        ),
+        models=report(
+            f"{RESULTS}/{{study}}/analyses/{{analysis}}_models.csv",
+            caption="../workflow/report/analysis.rst",
+            category="{study}",
+            labels={"table": "{analysis}, by model"},
+        ),
+        text=f"{RESULTS}/{{study}}/analyses/{{analysis}}.txt",
+    log:
+        f"{RESULTS}/{{study}}/logs/analysis/{{analysis}}.log",
+    wildcard_constraints:
+        analysis=one_of(ANALYSES),
+    conda:
+        ENVIRONMENT
+    params:
+        models=lambda wildcards: all_described(study_of(wildcards)),
+        texts=lambda wildcards: texts_of(study_of(wildcards)),
+        settings=lambda wildcards: {
+            key: study_of(wildcards).statistics[key]
+            for key in ("permutations", "resamples", "level")
+        },
+        seed=PLAN.seed,
+        code=lambda wildcards: code_of("analysis.py", f"stamp.analyses.{wildcards.analysis}"),
+    script:
+        "../workflow/scripts/analysis.py"
+
+
+rule analysis_figure:
+    """The figure of an analysis, drawn from its tables."""
+    input:
+        csv=rules.analysis.output.csv,
+        models=rules.analysis.output.models,
+    output:
+        png=report(
+            f"{RESULTS}/{{study}}/figures/{{analysis}}.png",
+            caption="../workflow/report/analysis.rst",
+            category="{study}",
+            labels={"figure": "{analysis}"},
+        ),
+        pdf=f"{RESULTS}/{{study}}/figures/{{analysis}}.pdf",
+    log:
+        f"{RESULTS}/{{study}}/logs/figure/{{analysis}}.log",
+    wildcard_constraints:
+        analysis=one_of(DRAWN),
+    conda:
+        ENVIRONMENT
+    params:
+        texts=lambda wildcards: texts_of(study_of(wildcards)),
+        code=lambda wildcards: code_of(
+            "analysis_figure.py",
+            f"stamp.analyses.{wildcards.analysis}",
+            f"stamp.figures.{wildcards.analysis}",
+        ),
+    script:
+        "../workflow/scripts/analysis_figure.py"

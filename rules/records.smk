@@ -1,0 +1,44 @@
+"""Targets that are streamed: no pixel cache, and a record an image instead of its logits."""
+
+
+rule records:
+    """What a model predicts for every image of a streamed target."""
+    input:
+        view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
+        images=lambda wildcards: [
+            ancient(folder)
+            for name in study_of(wildcards).view(wildcards.view)["datasets"]
+            for folder in images_of(name)
+        ],
+        weights=weights_of,
+        backbone=lambda wildcards: (weight_files(model_of(wildcards).load).get("backbone.file", [])),
+    output:
+        f"{RESULTS}/{{study}}/records/{{view}}/{{model}}.safetensors",
+    log:
+        f"{RESULTS}/{{study}}/logs/records/{{view}}/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/{{study}}/benchmarks/records/{{view}}/{{model}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: max(PLAN.threads, 4)
+    resources:
+        gpu=1 if DEVICE == "cuda" else 0,
+        mem_mb=4000,
+        runtime=2880,
+    params:
+        load=lambda wildcards: model_of(wildcards).load,
+        versions=lambda wildcards: versions(
+            model_of(wildcards).load["source"], model_of(wildcards).load
+        ),
+        # streamed images are at the models' scale already: never cropped, resized only to the size
+        preprocessing=lambda wildcards: {
+            key: value
+            for key, value in model_of(wildcards).pixels.settings.items()
+            if key != "crop"
+        },
+        border=lambda wildcards: border_of(study_of(wildcards), wildcards.view),
+        classes=of_study("classes"),
+        among=lambda wildcards: among_of(study_of(wildcards), wildcards.view),
+        code=lambda wildcards: code_of("records.py", model_of(wildcards).module),
+    script:
+        "../workflow/scripts/records.py"

@@ -1,0 +1,151 @@
+"""Streamed targets: one record an image, the same predictions as from logits, flat memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from PIL import Image
+from scipy.special import softmax
+from scipy.stats import entropy
+from torch import nn
+
+from stamp import evaluate, records
+from stamp.errors import UserError
+from stamp.io import array_provenance, ids_digest, read_arrays, write_table
+from stamp.models.loaded import Loaded
+from stamp.outputs import Outputs, combined, read_records
+from stamp.pixels import decode
+from stamp.preprocessing import Preprocessing
+from stamp.views import scored_classes
+
+HOW = Preprocessing(16, 3)
+CLASSES = [f"n{number}" for number in range(7)]
+
+
+class Means(nn.Module):
+    """Seven fixed mixtures of the mean colours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.head = nn.Linear(3, 7)
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.head(pixels.mean(dim=(2, 3)))
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    rows = []
+    for number in range(25):
+        path = tmp_path / f"{number}.png"
+        picture = rng.integers(0, 256, size=(1, 1, 3)) * np.ones((20, 20, 1))
+        picture[[0, 1, -2, -1]] = (255, 0, 0)  # a red frame
+        picture[:, [0, 1, -2, -1]] = (255, 0, 0)
+        Image.fromarray(picture.astype(np.uint8)).save(path)
+        kind = "blur-1" if number % 2 else "blur-2"
+        label = int(rng.integers(0, 7))
+        rows.append({"image": f"i{number}", "path": str(path), "domain": kind, "split": "test"})
+        rows[-1] |= {"label": label, "accepted": sorted({label, (label + 1) % 7})}
+    file = tmp_path / "view.parquet"
+    write_table(file, pl.DataFrame(rows), {})
+    return file
+
+
+def run(view: Path, among: np.ndarray, monkeypatch: pytest.MonkeyPatch, **more: int) -> Path:
+    monkeypatch.setattr(records, "PART", 8)
+    target = view.with_name("records.safetensors")
+    loaded = Loaded(Means(), (0.5,) * 3, (0.25,) * 3)
+    provenance = {"model": "m", "view": "c"}
+    settings = (loaded, HOW, CLASSES, among, "cpu", provenance, 2)
+    records.extract_records(target, view, *settings, batch=3, **more)
+    return target
+
+
+def logits_of(view: Path, border: int = 0) -> np.ndarray:
+    pictures = [decode(path, HOW, border) for path in pl.read_parquet(view)["path"]]
+    batch = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2) / 255
+    with torch.inference_mode():
+        return Means()((batch - 0.5) / 0.25).numpy()
+
+
+def test_records_are_what_logits_give(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    among = np.array([1, 3, 4])
+    found = read_arrays(run(view, among, monkeypatch))["records"]
+    z = logits_of(view)
+    p = softmax(z[:, among].astype(float), axis=1)
+    np.testing.assert_array_equal(found[:, 0], among[z[:, among].argmax(axis=1)])
+    np.testing.assert_array_equal(found[:, 1], z.argmax(axis=1))
+    np.testing.assert_allclose(found[:, 2], p.max(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(found[:, 3], entropy(p, axis=1), rtol=1e-4)
+
+
+def test_a_border_is_cut_off_before_resizing(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read_arrays(run(view, np.arange(7), monkeypatch, border=2))["records"]
+    clean = logits_of(view, border=2)
+    np.testing.assert_array_equal(found[:, 1], clean.argmax(axis=1))
+    path = pl.read_parquet(view)["path"][0]
+    assert len(np.unique(decode(path, HOW, 2).reshape(-1, 3), axis=0)) == 1  # no red is left
+    assert len(np.unique(decode(path, HOW, 1).reshape(-1, 3), axis=0)) > 1
+    with pytest.raises(UserError, match="all of it border"):
+        decode(path, HOW, 10)
+
+
+def test_records_name_the_images_they_are_of(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = run(view, np.arange(7), monkeypatch)
+    card = array_provenance(target)
+    assert card["ids"] == ids_digest(pl.read_parquet(view)["image"])
+    assert (card["images"], card["columns"]) == ("25", ",".join(records.COLUMNS))
+    with pytest.raises(UserError, match="made with model 'm'"):
+        read_records(view, target, "other")
+
+
+def test_a_streamed_evaluation_is_that_of_the_logits(
+    view: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    among = np.array([0, 1, 2, 5])
+    outputs = read_records(view, run(view, among, monkeypatch), "m")
+    rows, kept = combined([outputs], None)
+    streamed = evaluate.evaluate_multiclass(rows, kept, CLASSES, among, {}, True, "here")
+    whole = Outputs(pl.read_parquet(view), logits_of(view), 1)
+    plain = evaluate.evaluate_multiclass(
+        whole.rows, whole.logits, CLASSES, among, {}, False, "here"
+    )
+    assert streamed.equals(plain)
+    z = logits_of(view)
+    right = [
+        among[row[among].argmax()] in accepted
+        for row, accepted in zip(z, pl.read_parquet(view)["accepted"].to_list(), strict=True)
+    ]
+    assert plain["value"][0] == np.mean(right)
+    every = plain.filter(pl.col("class") == "top1_of_all")["value"][0]
+    truth = pl.read_parquet(view)["accepted"].to_list()
+    assert every == np.mean([row.argmax() in ok for row, ok in zip(z, truth, strict=True)])
+
+
+def test_a_subset_of_the_source_has_its_images_and_its_logits_alone() -> None:
+    z = np.array([[3.0, 2, 1, 0], [0, 1, 2, 3], [1, 5, 0, 2], [9, 0, 1, 2]])
+    found = evaluate.on_subsets(z, [0, 2, 2, 1], {"some": np.array([1, 2])})
+    assert found["domain"].to_list() == ["among:some"]
+    assert found["n"].to_list() == [3]
+    assert found["value"][0] == pytest.approx(1 / 3)  # of images 1 (2: right), 2 (1), 3 (2)
+
+
+def test_the_classes_that_predictions_are_taken_among(view: Path) -> None:
+    assert scored_classes(None, CLASSES, view).tolist() == list(range(7))
+    assert scored_classes(["n4", "n1"], CLASSES, view).tolist() == [1, 4]
+    met = {number for each in pl.read_parquet(view)["accepted"].to_list() for number in each}
+    assert scored_classes("labeled", CLASSES, view).tolist() == sorted(met)
+
+
+def test_recalls_of_many_domains_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluate, "MOST_RECALLS", 10)
+    domains = pl.Series(["a", "b"] * 4)
+    table = evaluate.evaluate_predictions([0] * 8, [0] * 8, domains, CLASSES)
+    assert table.filter(pl.col("domain") == "all").height == 1 + len(CLASSES)
+    assert table.filter(pl.col("domain") != "all")["class"].to_list() == ["top1", "top1"]

@@ -1,0 +1,35 @@
+"""Run one model over a target that is too large for a pixel cache, one record an image."""
+
+from pathlib import Path
+
+from stamp.errors import UserError, run
+from stamp.logits import card, load_model
+from stamp.preprocessing import Preprocessing
+from stamp.records import extract_records
+from stamp.views import scored_classes
+
+
+def main(smk):
+    params, model = smk.params, smk.wildcards.model
+    view = smk.wildcards.view
+    weights = Path(smk.input.weights) if smk.input.get("weights") else None
+    try:
+        loaded = load_model(params.load, params.classes, weights)
+    except UserError as mistake:
+        raise UserError(f"model '{model}': {mistake}") from None
+    extract_records(
+        Path(smk.output[0]),
+        Path(smk.input.view),
+        loaded,
+        Preprocessing(**params.preprocessing),
+        params.classes,
+        scored_classes(params.among, params.classes, smk.input.view),
+        "cuda" if smk.resources.get("gpu") else "cpu",
+        card(model, view, params.load["source"]),
+        smk.threads,
+        params.border,
+    )
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821

@@ -1,0 +1,115 @@
+"""Targets too large for a pixel cache and for logits: read image by image, one record each.
+
+A record is four numbers: the predicted class among those that the target is scored on, the
+predicted class among all, and the largest probability and the entropy (nats) of the softmax over
+the former. Images are decoded by threads while the model runs, and both the list of images and the
+records are taken in parts, so memory does not grow with the number of images.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from stamp.io import RowWriter, whole
+from stamp.logits import Forward, check_outputs
+from stamp.models.loaded import Loaded
+from stamp.pixels import decode
+from stamp.preprocessing import Preprocessing
+from stamp.progress import bar
+
+COLUMNS = ("predicted", "predicted_of_all", "confidence", "entropy")
+PART = 4096
+AHEAD = 2
+
+
+def parts(view: str | Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Columns of a view, some thousand rows at a time."""
+    lazy = pl.scan_parquet(view).select(columns)
+    total = lazy.select(pl.len()).collect().item()
+    for start in range(0, total, PART):
+        yield lazy.slice(start, PART).collect()
+
+
+def count_and_digest(view: str | Path) -> tuple[int, str]:
+    """How many images a view has, and the digest of their ids as :func:`stamp.io.ids_digest`'s."""
+    state, count = hashlib.sha256(), 0
+    for part in parts(view, ["image"]):
+        state.update("".join(f"{one}\0" for one in part["image"]).encode())
+        count += len(part)
+    return count, state.hexdigest()[:16]
+
+
+def batches(
+    view: str | Path, how: Preprocessing, size: int, threads: int, border: int = 0
+) -> Iterator[torch.Tensor]:
+    """uint8 batches [n, h, w, c] of a view's images in order, decoded ahead of the model."""
+    with ThreadPoolExecutor(threads) as workers:
+        waiting: list[list[Future[np.ndarray]]] = []
+        for part in parts(view, ["path"]):
+            paths = part["path"].to_list()
+            for start in range(0, len(paths), size):
+                group = paths[start : start + size]
+                waiting.append([workers.submit(decode, path, how, border) for path in group])
+                if len(waiting) > AHEAD:
+                    yield _stacked(waiting.pop(0))
+        while waiting:
+            yield _stacked(waiting.pop(0))
+
+
+def _stacked(images: list[Future[np.ndarray]]) -> torch.Tensor:
+    return torch.from_numpy(np.stack([image.result() for image in images]))
+
+
+def records_of(logits: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """The records [n, 4] of logits [n, C], with the prediction among the classes ``among``."""
+    z = logits[:, among].astype(np.float64)
+    z -= z.max(axis=1, keepdims=True)
+    p = np.exp(z)
+    p /= p.sum(axis=1, keepdims=True)
+    entropy = -np.sum(p * np.log(np.clip(p, 1e-12, None)), axis=1)
+    chosen = among[z.argmax(axis=1)]
+    return np.stack([chosen, logits.argmax(axis=1), p.max(axis=1), entropy], axis=1)
+
+
+def extract_records(
+    target: Path,
+    view: Path,
+    loaded: Loaded,
+    how: Preprocessing,
+    classes: Sequence[str],
+    among: np.ndarray,
+    device: str,
+    provenance: Mapping[str, Any],
+    threads: int,
+    border: int = 0,
+    batch: int = 128,
+) -> None:
+    """Run a model over the images of a view and write one record an image."""
+    torch.set_num_threads(threads)
+    forward = Forward(loaded, device)
+    model, (count, digest) = str(provenance["model"]), count_and_digest(view)
+    card = {
+        **provenance,
+        "ids": digest,
+        "parameters": loaded.parameters,
+        "images": count,
+        "device": device,
+        "columns": ",".join(COLUMNS),
+    }
+    with whole(target) as part:
+        writer = RowWriter(part, "records", (count, len(COLUMNS)), card)
+        with bar(None, f"{model} {provenance['view']}", count) as shown:
+            for images in batches(view, how, batch, threads, border):
+                logits = forward(images)
+                check_outputs(logits, len(classes), model)
+                writer.append(records_of(logits, among))
+                shown.update(len(logits))
+        writer.close()
