@@ -103,6 +103,7 @@ def extract_records(
         "images": count,
         "device": device,
         "columns": ",".join(COLUMNS),
+        **{f"weights_{key}": value for key, value in loaded.origin.items()},
     }
     with whole(target) as part:
         writer = RowWriter(part, "records", (count, len(COLUMNS)), card)
