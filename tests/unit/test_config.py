@@ -212,3 +212,86 @@ def test_every_key_of_the_schemas_is_documented() -> None:
     for file in sorted((ROOT / "workflow" / "schemas").rglob("*.yaml")):
         for key in keys(yaml.safe_load(file.read_text())):
             assert f"`{key}`" in text, f"{file.name}: '{key}' is not in config/README.md"
+
+
+def test_a_model_that_cannot_be_scored_is_kept_apart(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["unavailable"] = "no classifier"
+    study = load(files).studies["small_phantom"]
+    assert "few" not in study.models
+    assert study.unavailable["few"]["reason"] == "no classifier"
+    assert study.unavailable["few"]["label"] == "Linear, few"
+
+
+def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["exposed"] = ["small_phantom"]
+    assert load(files).studies["small_phantom"].exposures() == {"few": ["external"]}
+    files["zoo/small_phantom.yaml"]["few"]["exposed"] = ["small_fantom"]
+    assert mistake(files) == (
+        "config/studies/small_phantom.yaml: model 'few': exposed: unknown data set "
+        "'small_fantom': did you mean 'small_phantom'?"
+    )
+
+
+def test_merged_classes_are_of_the_study_and_named_anew(files: dict) -> None:
+    target = files["studies/small_phantom.yaml"]["targets"]["external"]
+    target["merge"] = {"Nodule/Edema": ["Nodule", "Edema"]}
+    target["classes"] = {"clinic": ["Nodule/Edema"]}
+    study = load(files).studies["small_phantom"]
+    assert study.classes_of("external")[-1] == "Nodule/Edema"
+    assert study.classes_of("source") == study.classes
+    target["merge"] = {"Edema": ["Nodule", "Pneumonia"]}
+    target["classes"] = {}
+    assert mistake(files).endswith("'Edema' is a class of the study already")
+    target["merge"] = {"Nodule/Edema": ["Nodule", "Edma"]}
+    assert mistake(files).endswith("unknown class 'Edma': did you mean 'Edema'?")
+
+
+def test_a_folder_of_data_comes_from_its_entry_the_environment_or_the_data_folder(
+    files: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"title": "t", "licence": "l", "citation": "c", "access": "form"}
+    datasets = files["datasets.yaml"]
+    datasets["nih-14"] = {"adapter": "nih", **texts}
+    datasets["rsna"] = {"adapter": "rsna", **texts, "options": {"nih_lists": "{nih-14}"}}
+    plan = load(files, data="images/")
+    assert plan.datasets["nih-14"].root == "images/nih-14"
+    assert plan.datasets["rsna"].options == {"nih_lists": "images/nih-14"}
+    monkeypatch.setenv("STAMP_NIH_14_ROOT", "/mnt/nih")
+    assert load(files).datasets["nih-14"].root == "/mnt/nih"
+    assert load(files).datasets["rsna"].options == {"nih_lists": "/mnt/nih"}
+    datasets["nih-14"]["root"] = "here"
+    assert load(files).datasets["nih-14"].root == "here"
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated(files: dict) -> None:
+    entry = files["datasets.yaml"]["mnist"]
+    entry["files"] = [{"name": "a.zip", "url": "https://user:secret@example.org/a.zip"}]
+    said = mistake(files)
+    assert said == "config/datasets.yaml: mnist: an address may not hold a name or a password"
+    entry["files"] = [{"name": "../a.zip", "url": "https://example.org/a.zip"}]
+    assert mistake(files).endswith("'../a.zip' is no plain file name")
+
+
+def test_open_data_is_downloaded_and_gated_data_only_on_request(files: dict) -> None:
+    entry = {"adapter": "nih", "title": "t", "licence": "l", "citation": "c"}
+    for access in ("open", "kaggle", "physionet"):
+        files["datasets.yaml"][access] = {**entry, "access": access}
+    found = load(files).datasets
+    assert [found[name].download for name in ("open", "kaggle", "physionet")] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_names_of_analyses_and_of_lists_of_classes_are_checked(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["analyses"] = ["temperatur"]
+    line = "unknown analysis 'temperatur': did you mean 'temperature'?"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+    study["analyses"] = []
+    study["targets"]["uci"]["logits"] = "imagenet_q"
+    said = mistake(files, studies=["small_digits"])
+    assert "targets.uci.logits: unknown list of classes 'imagenet_q'" in said
+    study["targets"]["uci"]["logits"] = "imagenet_a"
+    assert "unknown class 'n01498041'" in mistake(files, studies=["small_digits"])

@@ -226,3 +226,22 @@ def test_the_pool_lists_images_once_in_the_order_they_appear():
     ]
     assert pool(*frames) == ["c", "b", "a", "d"]
     assert pool() == []
+
+
+def test_pairs_may_be_asked_to_agree_in_a_column() -> None:
+    index = pl.DataFrame(
+        {
+            "image": ["a0", "a1", "a2", "b0", "b1"],
+            "group": ["a", "a", "a", "b", "b"],
+            "order": [0, 1, 2, 0, 1],
+            "position": ["PA", "PA", "AP", None, None],
+            "Edema": [0, 1, 1, 0, 0],
+        }
+    )
+    found = semantic_pairs(index, "temporal", "all_consecutive", "order", [], ["position"])
+    assert found.select("a", "b").rows() == [("a0", "a1"), ("b0", "b1")]
+    settings = ("labeled", "one_per_group", "order", ["Edema"])
+    assert semantic_pairs(index, *settings, ["position"])["a"].to_list() == ["b0"]
+    assert semantic_pairs(index, *settings)["a"].to_list() == ["a1", "b0"]
+    with pytest.raises(UserError, match="no column 'positon': did you mean 'position'"):
+        semantic_pairs(index, "temporal", "all_consecutive", "order", [], ["positon"])

@@ -96,7 +96,7 @@ def check_outputs(
             f"model '{model}': outputs have shape {list(logits.shape[1:])}, "
             f"but the study has {classes} classes"
         )
-    present = np.delete(logits, list(missing), axis=1)
+    present = np.delete(logits, list(missing), axis=1) if missing else logits
     if not np.isfinite(present).all():
         raise UserError(f"model '{model}': outputs are not finite (NaN or infinite)")
 
@@ -131,7 +131,8 @@ def extract(
             for images in batches(cache, batch, device):
                 logits = forward(images)
                 check_outputs(logits, len(classes), model, loaded.missing)
-                logits[:, list(loaded.missing)] = np.nan
+                if loaded.missing:
+                    logits[:, list(loaded.missing)] = np.nan
                 writer.append(logits)
                 shown.update(len(logits))
         writer.close()
