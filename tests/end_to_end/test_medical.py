@@ -18,6 +18,8 @@ from safetensors.numpy import load_file
 from servers import Server
 from sklearn.metrics import roc_auc_score
 
+from stamp.observations import CLASSES
+
 SIZE, SECRET = 64, "s3cr3t-of-the-user"
 RESNET = {"layers": [1, 1, 1, 1], "channels": [8, 16, 24, 32]}
 VIT = {"img_size": SIZE, "embed_dim": 32, "depth": 2, "num_heads": 2}
@@ -35,22 +37,6 @@ RECIPE = {
 }
 SOME = ["Effusion", "Edema", "Cardiomegaly", "Pneumothorax", "Pneumonia"]
 MODELS = ("resnet", "cbam", "published", "probe", "txv", "some")
-CLASSES = [
-    "Atelectasis",
-    "Cardiomegaly",
-    "Consolidation",
-    "Edema",
-    "Effusion",
-    "Emphysema",
-    "Fibrosis",
-    "Hernia",
-    "Infiltration",
-    "Mass",
-    "Nodule",
-    "Pleural_Thickening",
-    "Pneumonia",
-    "Pneumothorax",
-]
 GRAY = {"mean": [0.5], "std": [0.25]}
 
 
@@ -265,7 +251,9 @@ def test_nodules_and_masses_are_one_class_of_vindr(done: Done) -> None:
         if model == "some":  # neither part is among its outputs
             assert values["Nodule/Mass"]["reason"] == "the model has no output for it"
             continue
-        z = done.logits("vindr", model)[:, [CLASSES.index(name) for name in ("Mass", "Nodule")]]
+        z = done.logits("vindr", model)[
+            :, [list(CLASSES).index(name) for name in ("Mass", "Nodule")]
+        ]
         truth = view["Nodule/Mass"].to_numpy()
         assert values["Nodule/Mass"]["value"] == pytest.approx(roc_auc_score(truth, z.max(axis=1)))
 

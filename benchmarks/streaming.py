@@ -1,0 +1,74 @@
+"""Peak memory and disk of a streamed target of few and of many images, each in its own process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import polars as pl
+from PIL import Image
+
+from benchmarks.child import python
+from benchmarks.memory import BLOCK, CHANNELS, CLASSES, SIZE, resident
+from benchmarks.row import Row
+
+FEW, MANY, FILES = 10_000, 60_000, 100
+WHOLE = 15 * 5 * 50_000  # images of ImageNet-C
+CHILD = """
+import sys
+from pathlib import Path
+from benchmarks.streaming import peak
+print(*peak(Path(sys.argv[1])))
+"""
+
+
+def write_view(folder: Path, images: int) -> None:
+    """A view of many rows over a hundred JPEG files, named as long as ImageNet-C's."""
+    rng = np.random.default_rng(0)
+    for number in range(FILES):
+        pixels = rng.integers(0, 256, size=(SIZE, SIZE, CHANNELS), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"ILSVRC2012_val_{number:08d}.JPEG")
+    names = [f"ILSVRC2012_val_{number % FILES:08d}.JPEG" for number in range(images)]
+    pl.DataFrame(
+        {
+            "image": [f"gaussian_noise-3/ILSVRC2012_val_{number:08d}" for number in range(images)],
+            "path": [str(folder / name) for name in names],
+            "domain": ["gaussian_noise-3"] * images,
+        }
+    ).write_parquet(folder / "view.parquet", row_group_size=10_000)
+
+
+def peak(folder: Path) -> tuple[float, float, int]:
+    """Resident MB before the streaming and at its peak, and the bytes that were written."""
+    from stamp.models.trained import network
+    from stamp.preprocessing import Preprocessing
+    from stamp.records import extract_records
+
+    classes = [str(number) for number in range(CLASSES)]
+    loaded = network(BLOCK, classes)
+    before = resident("VmRSS")
+    target, view = folder / "records.safetensors", folder / "view.parquet"
+    how, card = Preprocessing(SIZE, CHANNELS), {"model": "benchmark", "view": "benchmark"}
+    extract_records(target, view, loaded, how, classes, np.arange(CLASSES), "cpu", card, 1)
+    return before, resident("VmHWM"), target.stat().st_size
+
+
+def main() -> list[Row]:
+    """Both peaks, their ratio, and the disk that a model's records of ImageNet-C take."""
+    rows, peaks, written = [], {}, 0.0
+    for images in (FEW, MANY):
+        with TemporaryDirectory() as name:
+            write_view(Path(name), images)
+            before, peaks[images], written = map(float, python(CHILD, name).split())
+        note = f"{before:.0f} MB before it"
+        rows.append(Row(f"peak memory, {images:,} streamed images", peaks[images], "MB", "", note))
+    ratio, growth = peaks[MANY] / peaks[FEW], peaks[MANY] - peaks[FEW]
+    what = f"peak memory, {MANY:,} over {FEW:,} streamed images"
+    disk = written / MANY * WHOLE / 1e6
+    note = f"{written / MANY:.1f} bytes an image, {WHOLE:,} images"
+    return [
+        *rows,
+        Row(what, ratio, "x", "about 1", f"{growth:+.1f} MB"),
+        Row("records of all of ImageNet-C, a model", disk, "MB", "< 150 MB", note),
+    ]
