@@ -13,6 +13,7 @@ rule analysis:
         counts=needed_by(
             ["counts"], per_model(f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet")
         ),
+        metrics=needed_by(["baselines"], metrics_files),
         calibrations=needed_by(
             ["temperature"], per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
         ),

@@ -137,6 +137,7 @@ def texts_of(study):
         "task": study.task,
         "level": study.statistics["level"],
         "targets": {key: target["title"] for key, target in targets},
+        "outcomes": {key: target["outcomes"] for key, target in targets},
         "matched": [key for key, target in targets if target["score"] == "matched"],
         "relabelled": [key for key, target in targets if target["relabelled"]],
     }
@@ -247,6 +248,18 @@ def evaluated(kind):
         ]
 
     return files
+
+
+def cached_targets(study):
+    """The targets whose logits are kept; of streamed ones there are records only."""
+    return [key for key, target in study.targets.items() if not target["streamed"]]
+
+
+def metrics_files(wildcards):
+    """The metrics of single models, and those of all models together."""
+    folder = f"{RESULTS}/{wildcards.study}"
+    single = expand(f"{folder}/metrics/{{model}}.parquet", model=list(study_of(wildcards).models))
+    return [*single, f"{folder}/statistics/lines.parquet"]
 
 
 def counts_of(wildcards):

@@ -22,6 +22,7 @@ from stamp.analyses import Data, corruptions, counts, families, strata, temperat
 from stamp.figures import counts as counts_figure
 from stamp.figures import strata as strata_figure
 from stamp.io import ids_digest, read_table, write_arrays, write_json, write_table
+from stamp.metrics.registry import COLUMNS as METRIC_COLUMNS
 from stamp.outputs import Outputs
 from stamp.scoring import COUNTS, Design, score_counts, score_pool
 
@@ -117,6 +118,7 @@ def study(
         counts=pl.DataFrame(
             [{**row, "within": 0.1, "total": 0.5} for row in scored], schema=COUNTS
         ),
+        metrics=pl.DataFrame(schema={"model": pl.String, **METRIC_COLUMNS}),
         calibrations={
             key: {"model": key, "value": 1 + i / 4, "bound": None, "performance": i / 100}
             for i, key in enumerate(keys)
@@ -637,6 +639,7 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     files = {
         "evaluations": [tmp_path / "evaluations.csv"] if name in ("corruptions", "strata") else [],
         "counts": [tmp_path / "m.counts.parquet"] if name == "counts" else [],
+        "metrics": [],
         "calibrations": [tmp_path / f"{key}.json" for key in data.calibrations]
         if name == "temperature"
         else [],

@@ -7,6 +7,7 @@ import polars as pl
 from stamp.analyses import EVALUATIONS, Data
 from stamp.errors import run
 from stamp.io import read_json, read_table, whole, write_table
+from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.scoring import COUNTS
 
 
@@ -14,6 +15,7 @@ def main(smk):
     params, study = smk.params, smk.wildcards.study
     counts = [read_table(path, study=study) for path in smk.input.counts]
     records = [read_json(path) for path in smk.input.calibrations]
+    metrics = [read_table(path, study=study) for path in smk.input.metrics]
     evaluations = [
         pl.read_csv(path, columns=list(EVALUATIONS), schema_overrides=EVALUATIONS)
         for path in smk.input.evaluations
@@ -24,6 +26,7 @@ def main(smk):
         evaluations=pl.concat(evaluations or [pl.DataFrame(schema=EVALUATIONS)]),
         counts=pl.concat(counts or [pl.DataFrame(schema=COUNTS)]),
         calibrations={record["model"]: record for record in records},
+        metrics=pl.concat(metrics or [pl.DataFrame(schema={"model": pl.String, **METRICS})]),
         models=params.models,
         texts=params.texts,
         settings=params.settings,

@@ -56,7 +56,8 @@ EVALUATIONS = {
 class Data:
     """The tables of a study, and what is said of its models; empty where an analysis needs none.
 
-    ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key.
+    ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
+    ``metrics`` their other predictors.
     ``settings`` are the study's permutations, resamples and level.
     """
 
@@ -65,6 +66,7 @@ class Data:
     evaluations: pl.DataFrame
     counts: pl.DataFrame
     calibrations: Mapping[str, Mapping[str, Any]]
+    metrics: pl.DataFrame
     models: Mapping[str, Mapping[str, str]]
     texts: Mapping[str, Any]
     settings: Mapping[str, Any]

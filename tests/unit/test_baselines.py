@@ -1,0 +1,232 @@
+"""STAMP beside other predictors: one common set of models, oriented, corrected, nothing dropped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from project import ROOT
+from scipy.stats import spearmanr
+
+from stamp import outcomes
+from stamp.analyses import Data, baselines
+from stamp.figures import baselines as figure
+from stamp.metrics.measure import Material, metric_rows
+from stamp.metrics.registry import COLUMNS, METRICS, metrics_of
+from stamp.metrics.together import decided, line_rows
+from stamp.score import probabilities
+
+MODELS = [f"m{number:02d}" for number in range(12)]
+HOW = {"far": "whole", "near": "whole"}
+
+
+def study(**changes: Any) -> Data:
+    rng = np.random.default_rng(4)
+    quality = np.arange(12) / 12
+    evaluations, metrics = [], []
+    common = {"class": "macro", "metric": "auroc", "domain": "all", "se": 0.01, "n": 50}
+    for number, model in enumerate(MODELS):
+        for view, value in (
+            ("source", quality[number] + rng.normal(0, 0.2)),
+            ("far", quality[number]),
+            ("near", quality[number] + rng.normal(0, 0.1)),
+        ):
+            evaluations.append({"model": model, "view": view, "value": value, **common})
+        blank = {"view": None, "domain": None, "n": 9, "reason": None}
+        metrics.append(
+            {"model": model, "metric": "entropy", "value": -(quality[number] ** 3), **blank}
+        )
+        metrics.append(
+            {"model": model, "metric": "ece", "value": None, **blank, "reason": "no labels"}
+        )
+        gap = None if number == 3 else quality[number] + rng.normal(0, 0.3)
+        for view in ("far", "near"):
+            own = {"view": view, "domain": "all", "n": 9, "reason": None}
+            metrics.append({"model": model, "metric": "doc", "value": gap, **own})
+    scores = pl.DataFrame(
+        {
+            "model": MODELS,
+            "stamp": quality + rng.normal(0, 0.2, 12),
+            "raw": quality + rng.normal(0, 0.2, 12),
+            "degenerate": [False] * 12,
+            "excluded": pl.Series([None] * 11 + ["near chance"], dtype=pl.String),
+            "excluded_temperature": pl.Series([None] * 12, dtype=pl.String),
+            "excluded_chance": pl.Series([None] * 12, dtype=pl.String),
+            "exposed": pl.Series([None] * 12, dtype=pl.String),
+        }
+    )
+    texts = {"label": "x", "family": "f", "objective": "o", "regime": "r"}
+    parts: dict[str, Any] = {
+        "scores": scores,
+        "outcomes": outcomes.outcomes(pl.DataFrame(evaluations), HOW, ["near"]),
+        "evaluations": pl.DataFrame(),
+        "counts": pl.DataFrame(),
+        "calibrations": {},
+        "metrics": pl.DataFrame(metrics, schema={"model": pl.String, **COLUMNS}),
+        "models": dict.fromkeys(MODELS, texts),
+        "texts": {
+            "targets": {"far": "Far", "near": "Near"},
+            "relabelled": ["near"],
+            "outcomes": HOW,
+        },
+        "settings": {"permutations": 100, "resamples": 300, "level": 0.95},
+        "seed": 1,
+    }
+    return Data(**{**parts, **changes})
+
+
+def one(table: pl.DataFrame, **where: str) -> dict[str, Any]:
+    rows = table.filter(**where)
+    assert len(rows) == 1, rows
+    return rows.row(0, named=True)
+
+
+def test_all_predictors_are_compared_over_the_models_that_have_all_of_them() -> None:
+    data = study()
+    table = baselines.table(data)
+    keep = [number for number in range(12) if number != 3]
+    truth = outcomes.values(data.outcomes, "far", MODELS)
+    for name, score in (
+        ("stamp", data.scores["raw"].to_numpy()),
+        ("source_metric", outcomes.values(data.outcomes, "source", MODELS)),
+        ("entropy", baselines.metric_values(data, "entropy", "far", MODELS)),
+        ("doc", baselines.metric_values(data, "doc", "far", MODELS)),
+    ):
+        row = one(table, models="all", outcome="far", predictor=name)
+        assert row["n"] == 11
+        assert row["rho"] == pytest.approx(spearmanr(score[keep], truth[keep])[0])
+        assert row["low"] <= row["oriented"] <= row["high"]
+    assert one(table, models="declared", outcome="far", predictor="doc")["n"] == 10
+
+
+def test_a_metric_where_less_is_better_is_turned_round() -> None:
+    row = one(baselines.table(study()), models="all", outcome="far", predictor="entropy")
+    assert (row["rho"], row["oriented"]) == (pytest.approx(-1.0), pytest.approx(1.0))
+
+
+def test_a_metric_that_no_model_has_is_listed_with_the_reason() -> None:
+    row = one(baselines.table(study()), models="all", outcome="far", predictor="ece")
+    assert row["rho"] is None and row["reason"] == "not available: no labels"
+
+
+def test_the_average_leaves_out_a_relabelled_source() -> None:
+    table = baselines.table(study())
+    mean = one(table, models="all", outcome="average", predictor="doc")
+    assert mean["rho"] == one(table, models="all", outcome="far", predictor="doc")["rho"]
+    assert mean["title"] == "Average over 1 outcomes"
+
+
+def test_differences_are_of_oriented_correlations() -> None:
+    table = baselines.table(study())
+    rows = {
+        row["predictor"]: row
+        for row in table.filter(models="all", outcome="far").iter_rows(named=True)
+    }
+    gap = rows["entropy"]["oriented"] - rows["stamp"]["oriented"]
+    assert rows["entropy"]["minus_stamp"] == pytest.approx(gap)
+    assert rows["stamp"]["minus_stamp"] is None
+    assert rows["entropy"]["minus_stamp_holm"] >= rows["entropy"]["minus_stamp_p"]
+
+
+def test_holm_is_the_published_example_and_keeps_order() -> None:
+    p = np.array([0.01, 0.04, 0.03, 0.005, np.nan])
+    np.testing.assert_allclose(baselines.holm(p), [0.03, 0.06, 0.06, 0.02, np.nan])
+    assert baselines.holm(np.array([0.6, 0.9])).tolist() == [1.0, 1.0]
+
+
+def test_the_sentence_names_the_best_and_stamp_s_place() -> None:
+    said = baselines.sentence(baselines.table(study()))
+    assert said.startswith("Of 4 predictors, Entropy has the largest oriented")
+    assert "STAMP is in place" in said
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_every_metric_of_a_task_gets_a_row_with_a_value_or_a_reason(task: str) -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(400, 4)) * 2
+    if task == "multiclass":
+        labels = np.array([rng.choice(4, p=row) for row in probabilities(z, task)], dtype=float)
+    else:
+        labels = (rng.random((400, 4)) < probabilities(z, task)).astype(float)
+    half = [Material.of(z[part], labels[part], task, 1.0) for part in (slice(200), slice(200, 400))]
+    domains = pl.Series(["a", "b"] * 100)
+    table = metric_rows(half[0], {"far": (half[1], domains)}, {}, task, 1.0)
+    assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
+    for metric in metrics_of(task):
+        own = table.filter(pl.col("metric") == metric.name)
+        where = {None} if not metric.of_target else {"all", "a", "b"}
+        assert set(own["domain"].to_list()) == where
+    empty = table.filter(pl.col("value").is_null() & pl.col("reason").is_null())
+    assert empty.is_empty()
+
+
+def test_a_target_s_labels_change_no_estimate() -> None:
+    rng = np.random.default_rng(1)
+    z, labels = rng.normal(size=(60, 3)), rng.integers(0, 3, 60).astype(float)
+    source = Material.of(z[:30], labels[:30], "multiclass", 1.0)
+    tables = []
+    for truth in (labels[30:], np.full(30, np.nan)):
+        target = Material.of(z[30:], truth, "multiclass", 1.0)
+        domains = pl.Series(["x"] * 30)
+        tables.append(metric_rows(source, {"far": (target, domains)}, {}, "multiclass", 1.0))
+    assert tables[0].equals(tables[1])
+
+
+def test_the_command_lists_every_metric_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "stamp", "metrics"],
+        cwd=ROOT / "workflow" / "scripts",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    names = [line.split()[0] for line in done.stdout.splitlines()[2:]]
+    assert names == [metric.name for metric in METRICS]
+
+
+def test_agreement_on_the_line_is_that_of_the_decisions() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 4, 3000).astype(float)
+    models, expected = {}, {}
+    for number in range(8):
+        skill = 0.4 + 0.06 * number
+        z = rng.normal(size=(3000, 4))
+        hit = rng.random(3000) < np.where(np.arange(3000) < 1500, skill, skill - 0.15)
+        z[np.arange(3000), truth.astype(int)] += np.where(hit, 9, 0)
+        halves = [
+            Material.of(z[part], truth[part], "multiclass", 1.0)
+            for part in (slice(1500), slice(1500, 3000))
+        ]
+        models[f"m{number}"] = decided(halves[0], {"far": halves[1]}, "multiclass")
+        expected[f"m{number}"] = np.mean(z[1500:].argmax(axis=1) == truth[1500:])
+    table = line_rows(models, {"far": pl.Series(["x"] * 1500)}, {}, "multiclass")
+    assert set(table["metric"]) == {"aline_s", "aline_d"} and len(table) == 16
+    for row in table.filter(pl.col("metric") == "aline_d").iter_rows(named=True):
+        assert row["value"] == pytest.approx(expected[row["model"]], abs=0.06)
+
+
+def test_a_class_without_an_output_is_no_decision() -> None:
+    rng = np.random.default_rng(6)
+    z, labels = rng.normal(size=(50, 3)), rng.integers(0, 2, (50, 3)).astype(float)
+    z[:, 1] = np.nan
+    found = decided(Material.of(z, labels, "multilabel", 1.0), {}, "multilabel")
+    assert np.isnan(found.source[:, 1]).all() and np.isnan(found.right[:, 1]).all()
+    assert not np.isnan(found.source[:, [0, 2]]).any()
+
+
+def test_the_figure_has_every_predictor_and_outcome() -> None:
+    data = study()
+    texts = {**data.texts, "title": "Title", "notice": ""}
+    table = baselines.table(data)
+    drawn = figure.draw(table, baselines.models(data), texts)
+    words = [text.get_text() for axes in drawn.axes for text in axes.texts]
+    for name in ("STAMP", "Source metric *", "Entropy", "DoC *+", "Far", "average"):
+        assert name in words, name
+    stamp = one(table, models="declared", outcome="far", predictor="stamp")["oriented"]
+    assert f"{stamp:.2f}".replace("-", "\u2212") in words
+    empty = figure.draw(baselines.nothing(baselines.TABLE, "no targets"), table, texts)
+    assert any("no targets" in text.get_text() for axes in empty.axes for text in axes.texts)

@@ -1,0 +1,222 @@
+"""STAMP beside every other predictor, on one common set of models.
+
+A metric that no model has is listed with the reason and left out; all others are compared over the
+models that have every one of them. Correlations are given raw and oriented (times the direction in
+which a metric should point); differences and averages are of oriented ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.analyses import (
+    DESCRIBED,
+    RHO,
+    Data,
+    describe,
+    frame,
+    kept,
+    nothing,
+    number,
+    shown_outcomes,
+    why,
+)
+from stamp.correlation import FEWEST, metric_difference, paired_bootstrap, percentile_interval
+from stamp.main_table import target_title
+from stamp.metrics.registry import METRICS
+from stamp.outcomes import MEAN, outcomes, source_outcome, values
+
+STAMP, SOURCE_METRIC, AVERAGE = "stamp", "source_metric", "average"
+TITLES = {STAMP: "STAMP", SOURCE_METRIC: "Source metric"}
+NEEDS = {STAMP: "", SOURCE_METRIC: "labels"}
+FILTERS = ("all", "declared")
+TABLE = {
+    "models": pl.String,
+    "outcome": pl.String,
+    "title": pl.String,
+    "predictor": pl.String,
+    "name": pl.String,
+    "needs": pl.String,
+    "direction": pl.Int64,
+    "n": pl.Int64,
+    "rho": pl.Float64,
+    "oriented": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    **{
+        f"{column}{end}": pl.Float64
+        for column in ("minus_stamp", "minus_source")
+        for end in ("", "_low", "_high", "_p", "_holm")
+    },
+    "reason": pl.String,
+}
+MODELS = {
+    **DESCRIBED,
+    "metric": pl.String,
+    "name": pl.String,
+    "view": pl.String,
+    "domain": pl.String,
+    "value": pl.Float64,
+    "reason": pl.String,
+}
+
+
+def models(data: Data) -> pl.DataFrame:
+    """Every metric of every model, of the source and of each target's domains."""
+    names = pl.DataFrame([{"metric": one.name, "name": one.title} for one in METRICS])
+    found = data.metrics.join(names, on="metric", how="left", maintain_order="left")
+    joined = describe(data).join(found, on="model", maintain_order="left_right")
+    return frame(joined.rows(named=True), MODELS)
+
+
+def metric_values(data: Data, name: str, outcome: str, keys: list[str]) -> np.ndarray:
+    """A metric of the models for an outcome; an estimate is that of the outcome's own images."""
+    rows = data.metrics.filter(pl.col("metric") == name)
+    own = rows.filter(pl.col("view").is_null())
+    if len(own):
+        known = dict(own.select("model", "value").iter_rows())
+        return np.array([np.nan if known.get(key) is None else known[key] for key in keys])
+    if rows.is_empty():
+        return np.full(len(keys), np.nan)
+    shaped = rows.with_columns(pl.lit("top1").alias("class"), se=pl.lit(None, dtype=pl.Float64))
+    tidy = outcomes(shaped, data.texts["outcomes"], data.texts["relabelled"])
+    return values(tidy, outcome, keys)
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """Holm's step-down correction (1979): p sorted, times m, m - 1, ..., made monotone."""
+    adjusted = np.full(len(p), np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    scaled = p[order] * (len(order) - np.arange(len(order)))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return adjusted
+
+
+def compared(data: Data, which: str, outcome: str) -> list[dict[str, Any]]:
+    """One row a predictor for one outcome, over the models that have all of them."""
+    board = kept(data, which, outcome)
+    keys = board["model"].to_list()
+    truth = values(data.outcomes, outcome, keys)
+    found = {
+        STAMP: board["score"].to_numpy(),
+        SOURCE_METRIC: values(data.outcomes, source_outcome(data.outcomes, outcome), keys),
+    }
+    tried = [one for one in METRICS if (data.metrics["metric"] == one.name).any()]
+    found |= {one.name: metric_values(data, one.name, outcome, keys) for one in tried}
+    direction = {one.name: one.direction for one in tried} | {STAMP: 1, SOURCE_METRIC: 1}
+    common = {
+        "models": which,
+        "outcome": outcome,
+        "title": target_title(outcome, data.texts),
+    }
+    rows = {name: {**common, **_about(name), "direction": direction[name]} for name in found}
+    usable = [name for name, score in found.items() if not np.isnan(score).all()]
+    for name in found:
+        if name not in usable:
+            rows[name]["reason"] = _reason(data, name)
+    both = ~np.isnan(np.stack([truth, *(found[name] for name in usable)])).any(axis=0)
+    n = int(both.sum())
+    for name in usable:
+        rows[name]["n"] = n
+        if n < FEWEST:
+            rows[name]["reason"] = f"{n} models have all predictors: at least {FEWEST} are needed"
+    if n >= FEWEST:
+        scores = np.stack([direction[name] * found[name][both] for name in usable])
+        for name, numbers in zip(usable, _numbers(scores, truth[both], usable, data), strict=True):
+            rows[name] |= numbers | {"rho": direction[name] * numbers["oriented"]}
+    return list(rows.values())
+
+
+def _about(name: str) -> dict[str, Any]:
+    if name in TITLES:
+        return {"predictor": name, "name": TITLES[name], "needs": NEEDS[name]}
+    metric = next(one for one in METRICS if one.name == name)
+    return {"predictor": name, "name": metric.title, "needs": ", ".join(metric.needs)}
+
+
+def _reason(data: Data, name: str) -> str:
+    known = data.metrics.filter(pl.col("metric") == name)["reason"].drop_nulls()
+    return f"not available: {known[0]}" if len(known) else "not available"
+
+
+def _numbers(
+    scores: np.ndarray, truth: np.ndarray, names: list[str], data: Data
+) -> list[dict[str, float]]:
+    """Oriented rho, its interval, and its differences from STAMP's and the source metric's."""
+    level = data.settings["level"]
+    drawn = paired_bootstrap(scores, truth, data.settings["resamples"], data.seed)
+    interval = percentile_interval(drawn.draws, level)
+    rows = []
+    for place, name in enumerate(names):
+        row = {"oriented": float(drawn.rho[place, 0])}
+        row |= {"low": float(interval.low[place, 0]), "high": float(interval.high[place, 0])}
+        for other, column in ((STAMP, "minus_stamp"), (SOURCE_METRIC, "minus_source")):
+            if other in names and other != name:
+                gap = metric_difference(drawn, place, names.index(other), level)
+                row |= {column: float(gap.difference[0]), f"{column}_p": float(gap.p[0])}
+                row |= {f"{column}_low": float(gap.low[0]), f"{column}_high": float(gap.high[0])}
+        rows.append(row)
+    return rows
+
+
+def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[str, Any]]:
+    """The mean over the targets' outcomes of each predictor's rho, relabelled sources left out."""
+    counted = [
+        row
+        for row in rows
+        if row["outcome"] != MEAN and row["outcome"].partition("/")[0] not in relabelled
+    ]
+    found = []
+    for name in dict.fromkeys(row["predictor"] for row in counted):
+        own = [row for row in counted if row["predictor"] == name and row.get("rho") is not None]
+        if own:
+            mean = {key: float(np.mean([row[key] for row in own])) for key in ("rho", "oriented")}
+            same = {key: own[0][key] for key in ("models", "predictor", "name", "needs")}
+            words = {"outcome": AVERAGE, "title": f"Average over {len(own)} outcomes"}
+            found.append({**same, **words, "direction": own[0]["direction"], **mean})
+    return found
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Every predictor with every outcome under each filter, Holm-corrected within a filter."""
+    names = shown_outcomes(data)
+    if not names:
+        return nothing(TABLE, "the study has no targets, so there is no outcome")
+    every: list[dict[str, Any]] = []
+    for which in FILTERS:
+        rows = [row for outcome in names for row in compared(data, which, outcome)]
+        for column in ("minus_stamp", "minus_source"):
+            p = np.array([row.get(f"{column}_p", np.nan) for row in rows], dtype=float)
+            for row, corrected in zip(rows, holm(p), strict=True):
+                row[f"{column}_holm"] = corrected
+        every += rows + _averages(rows, data.texts["relabelled"])
+    return frame(every, TABLE)
+
+
+def sentence(table: pl.DataFrame) -> str:
+    """Which predictor did best on the average, where STAMP stands, and how many differ from it."""
+    if reason := why(table):
+        return f"No comparison: {reason}."
+    rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == AVERAGE))
+    rows = rows.drop_nulls("oriented").sort("oriented", descending=True)
+    if rows.is_empty():
+        return "No comparison: no predictor has a correlation."
+    best = rows.row(0, named=True)
+    place = rows["predictor"].to_list().index(STAMP) + 1 if STAMP in rows["predictor"] else None
+    own = rows.filter(pl.col("predictor") == STAMP)["oriented"]
+    tested = table.filter(
+        (pl.col("models") == "declared") & pl.col("minus_stamp_holm").is_not_null()
+    )
+    apart = int((tested["minus_stamp_holm"] < 0.05).sum())
+    said = (
+        f"Of {len(rows)} predictors, {best['name']} has the largest oriented {RHO} on the average "
+    )
+    said += f"over targets, {number(best['oriented'])}"
+    if place is not None:
+        said += f"; STAMP is in place {place} with {number(own[0])}"
+    tests = f"{apart} of {len(tested)} differences from STAMP have p < 0.05"
+    return f"{said}. After Holm's correction {tests}."

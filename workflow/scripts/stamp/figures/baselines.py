@@ -1,0 +1,136 @@
+"""Every predictor with every outcome: a heat map, and bars with intervals for the mean outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from stamp.analyses.baselines import AVERAGE, STAMP
+from stamp.figures.data import MINUS, RHO
+from stamp.figures.style import (
+    FINE,
+    INK,
+    MARGIN,
+    MUTED,
+    SMALL,
+    WIDTH,
+    heading,
+    heading_height,
+    look,
+    notes,
+    notes_height,
+    panel,
+    sheet,
+    shortened,
+    widest,
+)
+from stamp.figures.words import in_words
+from stamp.outcomes import MEAN
+
+ROW, BARS = 0.22, 1.7  # inches: a row, the bars
+LONGEST = 1.5  # inches: the widest name of a column, which stands upright
+COLOURS = "PuOr_r"  # orange and violet, which no kind of colour blindness confuses
+SUBTITLE = f"Oriented {RHO} of each predictor with each outcome, over one common set of models"
+NOTE = (
+    f"Oriented {RHO}: Spearman's rank correlation with the outcome, times {MINUS}1 for metrics of "
+    "which less should be better. Rows by their average over the targets. Bars: the mean outcome, "
+    "with the percentile interval of a joint bootstrap of the models. * needs labeled source "
+    "images, + needs images of the target, # needs several models."
+)
+MARKS = {"labels": "*", "target": "+", "models": "#"}
+
+
+@look()
+def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
+    """The figure of the analysis ``baselines`` from its table; words where there is nothing."""
+    rows = table.filter((pl.col("models") == "declared") & pl.col("oriented").is_not_null())
+    if rows.is_empty():
+        reasons = table["reason"].drop_nulls()
+        words = reasons[0] if len(reasons) else "no predictor has a correlation"
+        return in_words(texts, SUBTITLE, f"Nothing to draw: {words}.")
+    mean = rows.filter(pl.col("outcome") == AVERAGE).sort("oriented", descending=True)
+    order = mean["predictor"].to_list()
+    columns = [name for name in rows["outcome"].unique(maintain_order=True) if name != MEAN]
+    names = _names(mean)
+    left = MARGIN + widest(names, SMALL) + 0.12
+    width = WIDTH - left - BARS - 3 * MARGIN
+    titles = [_title(rows, name) for name in columns]
+    room = min(LONGEST, widest(titles, FINE)) + 0.1
+    top = heading_height(texts["title"], SUBTITLE) + room
+    height = ROW * len(order)
+    figure, page = sheet(top + height + 0.45 + notes_height(NOTE, texts["notice"]))
+    heading(page, texts["title"], SUBTITLE)
+    notes(page, NOTE, texts["notice"])
+    heat = panel(figure, (left, top, width, height), "heat")
+    _heat(heat, rows, order, columns)
+    _named(heat, names, [shortened(title, LONGEST, FINE) for title in titles], order)
+    bars = panel(figure, (left + width + 2 * MARGIN, top, BARS, height), "bars")
+    shown = MEAN if (rows["outcome"] == MEAN).any() else columns[0]
+    _bars(bars, rows.filter(pl.col("outcome") == shown), order, _title(rows, shown))
+    return figure
+
+
+def _names(mean: pl.DataFrame) -> list[str]:
+    """The predictors' names, each with the marks of what it needs."""
+    found = []
+    for row in mean.iter_rows(named=True):
+        marks = "".join(sign for need, sign in MARKS.items() if need in (row["needs"] or ""))
+        found.append(f"{row['name']} {marks}".rstrip())
+    return found
+
+
+def _title(rows: pl.DataFrame, outcome: str) -> str:
+    if outcome == AVERAGE:
+        return "average"
+    return rows.filter(pl.col("outcome") == outcome)["title"][0].replace("_", " ")
+
+
+def _heat(axes: Axes, rows: pl.DataFrame, order: list[str], columns: list[str]) -> None:
+    """A coloured cell with its number for each predictor and outcome."""
+    colours = matplotlib.colormaps[COLOURS]
+    known = {(row["predictor"], row["outcome"]): row["oriented"] for row in rows.to_dicts()}
+    axes.set(xlim=(0, len(columns)), ylim=(len(order), 0))
+    axes.set_axis_off()
+    size = min(FINE, FINE * 8 / max(8, len(columns)))
+    for y, predictor in enumerate(order):
+        for x, outcome in enumerate(columns):
+            value = known.get((predictor, outcome))
+            shade = "white" if value is None else colours(0.5 + value / 2)
+            cell: dict[str, Any] = {"facecolor": shade, "edgecolor": "white", "linewidth": 1.0}
+            axes.add_patch(matplotlib.patches.Rectangle((x, y), 1, 1, **cell))
+            text = "" if value is None else f"{value:.2f}".replace("-", MINUS)
+            ink = "white" if value is not None and abs(value) > 0.75 else INK
+            style: dict[str, Any] = {"ha": "center", "va": "center", "size": size, "color": ink}
+            axes.text(x + 0.5, y + 0.5, text, **style)
+
+
+def _named(axes: Axes, names: list[str], titles: list[str], order: list[str]) -> None:
+    for y, (name, predictor) in enumerate(zip(names, order, strict=True)):
+        weight = "bold" if predictor == STAMP else "normal"
+        axes.text(-0.12, y + 0.5, name, ha="right", va="center", size=SMALL, weight=weight)
+    for x, title in enumerate(titles):
+        style: dict[str, Any] = {"ha": "center", "va": "bottom", "size": FINE, "rotation": 90}
+        axes.text(x + 0.5, -0.15, title, **style)
+
+
+def _bars(axes: Axes, rows: pl.DataFrame, order: list[str], title: str) -> None:
+    """One bar a predictor with its interval, in the heat map's rows."""
+    axes.set(ylim=(len(order), 0), xlim=(-1.05, 1.05), yticks=[])
+    axes.spines["left"].set_visible(False)
+    axes.axvline(0, color=MUTED, lw=0.8, zorder=1)
+    axes.set_xticks([-1, -0.5, 0, 0.5, 1])
+    axes.set_xlabel(f"oriented {RHO}: {title}", labelpad=2, size=SMALL)
+    known = {row["predictor"]: row for row in rows.to_dicts()}
+    for y, predictor in enumerate(order):
+        row = known.get(predictor)
+        if row is None:
+            continue
+        colour = "#0072B2" if predictor == STAMP else "#b0b0b0"
+        axes.barh(y + 0.5, row["oriented"], 0.6, color=colour, zorder=2)
+        if row["low"] is not None:
+            axes.plot([row["low"], row["high"]], [y + 0.5] * 2, color=INK, lw=0.9, zorder=3)

@@ -1,0 +1,225 @@
+"""Metrics of a model's outputs on the source images alone; only ECE needs labels.
+
+``p`` are probabilities and ``z`` logits, both [n, C], without the classes that the model has no
+output for. The task is ``multiclass`` (softmax) or ``multilabel`` (sigmoid). All is float64. The
+order of the images is of no account, save that MDE takes the first ones.
+
+A constant model, which says the same of every image, has a value of every metric here: its
+prediction std is 0, its P has rank 1 and so the least nuclear norm that its rows allow, its MDE is
+log log N. What is thought of such a value is the caller's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+TASKS = ("multiclass", "multilabel")
+TINY = 1e-12
+NO_IMAGES = "no images"
+NO_OUTPUTS = "no outputs for these classes"
+ONE_IMAGE = "fewer than 2 images"
+NO_LABELS = "no image has a label"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A metric's value, NaN where it can't be had; ``reason`` says why, or what to know of it."""
+
+    value: float
+    reason: str = ""
+
+
+def entropy(p: ArrayLike, task: str) -> Value:
+    """Mean entropy of the outputs.
+
+    Multiclass: ``mean_i -sum_c p log p`` in nats (Shannon 1948). Multilabel: ``mean_ic H_b(p) /
+    log 2`` with ``H_b(p) = -p log p - (1 - p) log(1 - p)``, so 1 is a coin toss. Probabilities are
+    clipped to [1e-12, 1 - 1e-12] inside the logarithms only.
+    """
+    p, missing = _probabilities(p, task)
+    if missing:
+        return _none(missing)
+    if task == "multiclass":
+        return Value(float(_surprise(p).sum(axis=1).mean()))
+    return Value(float((_surprise(p) + _surprise(1 - p)).mean() / np.log(2)))
+
+
+def mean_confidence(p: ArrayLike, task: str) -> Value:
+    """``mean_i max_c p_ic`` for both tasks (Hendrycks and Gimpel 2017)."""
+    p, missing = _probabilities(p, task)
+    return _none(missing) if missing else Value(float(p.max(axis=1).mean()))
+
+
+def mean_confidence_two_sided(p: ArrayLike) -> Value:
+    """``mean_ic max(p, 1 - p)``: multilabel confidence that counts a sure no as much as a yes."""
+    p, missing = _probabilities(p, "multilabel")
+    return _none(missing) if missing else Value(float(np.maximum(p, 1 - p).mean()))
+
+
+def margin(p: ArrayLike, task: str) -> Value:
+    """Multiclass: mean of the largest less the second largest p. Multilabel: ``mean |2p - 1|``."""
+    p, missing = _probabilities(p, task)
+    if missing:
+        return _none(missing)
+    if task == "multilabel":
+        return Value(float(np.abs(2 * p - 1).mean()))
+    if p.shape[1] < 2:
+        return _none("fewer than 2 classes")
+    top = np.partition(p, -2, axis=1)[:, -2:]
+    return Value(float((top[:, 1] - top[:, 0]).mean()))
+
+
+def ece(
+    p: ArrayLike, labels: ArrayLike | None, task: str, bins: int = 15, minimum: int = 10
+) -> Value:
+    """Expected calibration error ``sum_b n_b / n |accuracy_b - confidence_b|`` (Guo et al. 2017).
+
+    Bins are of equal width, ``((b - 1) / bins, b / bins]``, 0 in the first. Multiclass: of the top
+    label, the first of equals; ``labels`` [n] number the columns of ``p``, so a class without an
+    output needs a column of zeros here. Multilabel: prevalence against mean p, class by class, then
+    the mean over classes that have ``minimum`` positives; ``labels`` [n, C] are 0 or 1. NaN is an
+    unknown label in both.
+    """
+    p, missing = _probabilities(p, task)
+    if labels is None or missing:
+        return _none(missing or NO_LABELS)
+    y = np.asarray(labels, dtype=np.float64)
+    _check_labels(y, p, task)
+    known = ~np.isnan(y)
+    if not known.any():
+        return _none(NO_LABELS)
+    if task == "multiclass":
+        top = p[known].argmax(axis=1)
+        sure, right = p[known].max(axis=1), (top == y[known]).astype(np.float64)
+        return Value(float(_calibration(sure[:, None], right[:, None], bins)[0]))
+    enough = np.nansum(y, axis=0) >= minimum
+    few = f"fewer than {minimum} positives"
+    if not enough.any():
+        return _none(f"every class has {few}")
+    value = float(_calibration(p[:, enough], y[:, enough], bins).mean())
+    kept, count = int(enough.sum()), enough.size
+    return Value(value, "" if kept == count else f"over {kept} of {count} classes: others, {few}")
+
+
+def prediction_std(p: ArrayLike) -> Value:
+    """``mean_c std_i p_ic`` with ddof 1, for both tasks; 0 for a constant model.
+
+    The variances add up to half of STAMP's AV over all pairs of images: ``sum_c var_i = AV_iid/2``.
+    """
+    p, missing = _probabilities(p, "multilabel")
+    if missing or len(p) < 2:
+        return _none(missing or ONE_IMAGE)
+    return Value(float(p.std(axis=0, ddof=1).mean()))
+
+
+def nuclear_norm(p: ArrayLike, task: str) -> Value:
+    """Sum of the singular values of P [N, C], relative to its bound (Deng et al. 2023).
+
+    Multiclass: ``||P||_* / sqrt(min(N, C) N)``, 1 where the classes are predicted with certainty
+    and equally often. Multilabel: ``||P||_* / (sqrt(min(N, C)) ||P||_F)``, because there
+    ``||P||_F^2`` may be anything up to N C; 1 where all singular values are equal. A constant model
+    has ``||p|| / sqrt(min(N, C))`` and ``1 / sqrt(min(N, C))``.
+    """
+    p, missing = _probabilities(p, task)
+    if missing:
+        return _none(missing)
+    bound = np.sqrt(len(p)) if task == "multiclass" else np.linalg.norm(p)
+    if bound == 0:
+        return _none("every probability is 0")
+    return Value(float(np.linalg.norm(p, "nuc") / (np.sqrt(min(p.shape)) * bound)))
+
+
+def energy(z: ArrayLike, task: str) -> Value:
+    """``-mean_i E_i``, the mean negative energy (AVG of Peng et al. 2024).
+
+    Multiclass: ``E = -log sum_c exp z_c`` (Liu et al. 2020), which, unlike a softmax, moves with a
+    constant added to an image's logits. Multilabel: ``E = -sum_c log(1 + exp z_c)`` (joint energy,
+    Wang et al. 2021), a sum over classes: models compare on the same classes only.
+    """
+    z, missing = _logits(z, task)
+    return _none(missing) if missing else Value(float(-_energies(z, task).mean()))
+
+
+def mde(z: ArrayLike, task: str, count: int = 2000) -> Value:
+    """Meta-distribution energy ``log(-mean_i log_softmax_i(E))`` (Peng et al. 2024).
+
+    The softmax of the energies (see :func:`energy`) runs over N images, and MDE is at least log log
+    N, so N is fixed: the first ``count`` images, which should be a sample of all and the same for
+    every model. Where there are fewer, all are used and the reason gives N.
+    """
+    if count < 2:
+        raise ValueError(f"MDE takes at least 2 images, not {count}")
+    z, missing = _logits(z, task)
+    if missing or len(z) < 2:
+        return _none(missing or ONE_IMAGE)
+    e = _energies(z[:count], task)
+    value = float(np.log(_log_sum_exp(e) - e.mean()))
+    return Value(value, "" if len(z) >= count else f"over {len(z)} images, fewer than {count}")
+
+
+def _none(reason: str) -> Value:
+    return Value(float("nan"), reason)
+
+
+def _surprise(p: Array) -> Array:
+    """``-p log p``."""
+    return -p * np.log(p.clip(TINY, 1 - TINY))
+
+
+def _calibration(p: Array, y: Array, bins: int) -> Array:
+    """The binary calibration error of every column; images without a label (NaN) left out."""
+    known = ~np.isnan(y)
+    inner = np.linspace(0, 1, bins + 1)[1:-1]
+    cell = np.digitize(p, inner, right=True) + bins * np.arange(p.shape[1])
+    gaps = np.bincount(cell[known], weights=(y - p)[known], minlength=bins * p.shape[1])
+    return np.abs(gaps).reshape(-1, bins).sum(axis=1) / known.sum(axis=0)
+
+
+def _energies(z: Array, task: str) -> Array:
+    if task == "multiclass":
+        return -_log_sum_exp(z)
+    return -np.logaddexp(0, z).sum(axis=1)
+
+
+def _log_sum_exp(z: Array) -> Array:
+    """``log sum exp`` over the last axis, without overflow."""
+    top = z.max(axis=-1, keepdims=True)
+    return np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0]
+
+
+def _probabilities(p: ArrayLike, task: str) -> tuple[Array, str]:
+    """``p`` as checked float64, and why there is nothing to compute from it, if so."""
+    p, missing = _matrix(p, task)
+    if not missing and not (p.min() >= 0 and p.max() <= 1 + 1e-6):
+        raise ValueError(f"probabilities lie in [0, 1], not [{p.min()}, {p.max()}]")
+    return p, missing
+
+
+def _logits(z: ArrayLike, task: str) -> tuple[Array, str]:
+    """``z`` as checked float64, and why there is nothing to compute from it, if so."""
+    z, missing = _matrix(z, task)
+    if not np.isfinite(z).all():
+        raise ValueError("logits are not finite")
+    return z, missing
+
+
+def _matrix(x: ArrayLike, task: str) -> tuple[Array, str]:
+    if task not in TASKS:
+        raise ValueError(f"task is 'multiclass' or 'multilabel', not '{task}'")
+    x = np.asarray(x, dtype=np.float64)
+    if x.ndim != 2:
+        raise ValueError(f"outputs are [images, classes], not of shape {x.shape}")
+    return x, NO_OUTPUTS if x.shape[1] == 0 else NO_IMAGES if len(x) == 0 else ""
+
+
+def _check_labels(y: Array, p: Array, task: str) -> None:
+    if y.shape != (p.shape if task == "multilabel" else p.shape[:1]):
+        raise ValueError(f"labels {y.shape} do not match outputs {p.shape} of a {task} study")
+    allowed = 2 if task == "multilabel" else p.shape[1]
+    if not (np.isnan(y) | np.isin(y, np.arange(allowed))).all():
+        raise ValueError(f"labels of a {task} study are whole numbers below {allowed} or NaN")
