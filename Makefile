@@ -20,7 +20,7 @@ run:
 
 test: lint
 	$(BIN)/python -m pytest tests/unit -n 2
-	$(BIN)/python -m pytest tests/workflow tests/end_to_end -n 2
+	$(BIN)/python -m pytest tests/workflow tests/end_to_end -n 2 --dist loadgroup
 
 unit:
 	@envs/install $(TEST)

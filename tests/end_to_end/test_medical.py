@@ -20,6 +20,9 @@ from sklearn.metrics import roc_auc_score
 
 from stamp.observations import CLASSES
 
+# one worker runs the study once, whatever the others do
+pytestmark = pytest.mark.xdist_group("medical")
+
 SIZE, SECRET = 64, "s3cr3t-of-the-user"
 RESNET = {"layers": [1, 1, 1, 1], "channels": [8, 16, 24, 32]}
 VIT = {"img_size": SIZE, "embed_dim": 32, "depth": 2, "num_heads": 2}

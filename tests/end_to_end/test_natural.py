@@ -22,6 +22,9 @@ from servers import Server
 from stamp.imagenet import classes as wnids
 from stamp.imagenet import number_of
 
+# one worker runs the study once, whatever the others do
+pytestmark = pytest.mark.xdist_group("natural")
+
 SIZE = 160
 NAMES = {
     "resnet": "test_resnet",
