@@ -25,7 +25,6 @@ from stamp.imagenet import number_of
 # one worker runs the study once, whatever the others do
 pytestmark = pytest.mark.xdist_group("natural")
 
-SIZE = 160
 NAMES = {
     "resnet": "test_resnet",
     "vit": "test_vit",
