@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from stamp.auroc import MINIMUM, class_aurocs, macro, shortage
 from stamp.errors import UserError, suggest
+from stamp.outcomes import AMONG
 from stamp.outputs import merged, present
 from stamp.views import labels as read_labels
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
-AMONG = "among:"
 MOST_RECALLS = 20_000
 NO_OUTPUT = "the model has no output for it"
 SCHEMA = {
@@ -126,14 +126,15 @@ def evaluate_predictions(
     """
     y = np.asarray(labels, dtype=np.float64)
     right = hits(predicted, y, accepted)
+    right_of_all = None if of_all is None else hits(of_all, y, accepted)
     parts = _parts(domains)
     rows: list[Row] = []
     for domain, member in parts:
         single = domain == "all" or len(parts) * len(classes) <= MOST_RECALLS
         found = _accuracies(right[member], y[member], classes if single else ())
-        if of_all is not None:
+        if right_of_all is not None:
             known = member & ~np.isnan(y)
-            value, se = _proportion(hits(of_all, y, accepted)[known].sum(), int(known.sum()))
+            value, se = _proportion(right_of_all[known].sum(), int(known.sum()))
             found.insert(1, _row("top1_of_all", "top1", value, se, int(known.sum())))
         rows.extend({"domain": domain, **row} for row in found)
     return pl.DataFrame(rows, schema=SCHEMA)
