@@ -6,16 +6,14 @@ rule analysis:
     input:
         scores=rules.collect.output.scores,
         outcomes=rules.collect.output.outcomes,
-        evaluations=needed_by(
-            ["corruptions", "strata"],
+        evaluations=needed(
+            "evaluations",
             lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/evaluations.csv"],
         ),
-        counts=needed_by(
-            ["counts"], per_model(f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet")
-        ),
-        metrics=needed_by(["baselines"], metrics_files),
-        calibrations=needed_by(
-            ["temperature"], per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
+        counts=needed("counts", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet")),
+        metrics=needed("metrics", metrics_files),
+        calibrations=needed(
+            "calibrations", per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
         ),
     output:
         csv=report(

@@ -10,6 +10,7 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
+from stamp.analysis_registry import ANALYSES
 from stamp.config import described
 from stamp.config import load as load_config
 from stamp.config import read_classes, weight_files
@@ -286,15 +287,12 @@ def matches(wildcards):
     )
 
 
-ANALYSES = sorted(
-    file.stem for file in (SCRIPTS / "stamp" / "analyses").glob("*.py") if file.stem != "__init__"
-)
 DRAWN = [name for name in ANALYSES if (SCRIPTS / "stamp" / "figures" / f"{name}.py").is_file()]
 
 
-def needed_by(names, files):
-    """A function from wildcards to files that only some analyses read."""
-    return lambda wildcards: files(wildcards) if wildcards.analysis in names else []
+def needed(kind, files):
+    """A function from wildcards to files of a kind, for the analyses that read it."""
+    return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis] else []
 
 
 def analysis_ends(study):

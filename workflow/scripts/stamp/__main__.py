@@ -1,35 +1,39 @@
-"""`python -m stamp metrics`: the other predictors that STAMP is compared with, a row each."""
+"""`python -m stamp <command>`: what can be done without running the workflow."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 
-from stamp.metrics.registry import METRICS
-
-
-def metrics() -> str:
-    """The registry as a table."""
-    rows = [("name", "metric", "needs", "better", "tasks", "reference")]
-    for one in METRICS:
-        better = "higher" if one.direction > 0 else "lower"
-        needs = ", ".join(("source outputs", *one.needs))
-        rows.append((one.name, one.title, needs, better, ", ".join(one.tasks), one.reference))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+from stamp import commands
+from stamp.errors import UserError
 
 
-def main() -> None:
-    """Run a command."""
-    parser = argparse.ArgumentParser(prog="python -m stamp", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("metrics", help="list the metrics")
-    parser.parse_args()
-    print(metrics())
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every command."""
+    top = argparse.ArgumentParser(prog="python -m stamp", description=__doc__)
+    under = top.add_subparsers(dest="command", required=True, metavar="command")
+    for found in iter_modules(commands.__path__):
+        module = import_module(f"{commands.__name__}.{found.name}")
+        name = found.name.replace("_", "-")
+        own = under.add_parser(name, help=module.HELP, description=module.__doc__)
+        module.arguments(own)
+        own.set_defaults(run=module.run)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; a user's mistake is one line and exit code 1."""
+    given = parser().parse_args(arguments)
+    try:
+        return given.run(given) or 0
+    except UserError as mistake:
+        print(f"stamp: {mistake}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -20,13 +20,13 @@ from typing import Any
 import yaml
 
 from stamp import classlists
+from stamp.analysis_registry import ANALYSES
 from stamp.errors import UserError, suggest
 from stamp.models.registry import SOURCES
 from stamp.preprocessing import Preprocessing, merged
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 ADAPTERS = Path(__file__).resolve().parent / "datasets"
-ANALYSES = Path(__file__).resolve().parent / "analyses"
 RESERVED = ("source", "id", "train", "val")
 MADE = ("generated", "bundled")
 
@@ -386,10 +386,10 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
             f"'{document['calibration']['split']}': calibration images must be disjoint from the "
             "pool"
         )
-    known = [file.stem for file in ANALYSES.glob("*.py") if file.stem != "__init__"]
     for analysis in document.get("analyses", []):
-        if analysis not in known:
-            raise UserError(f"{where}: unknown analysis '{analysis}': {suggest(analysis, known)}")
+        if analysis not in ANALYSES:
+            known = suggest(analysis, ANALYSES)
+            raise UserError(f"{where}: unknown analysis '{analysis}': {known}")
     models, unavailable = _models(name, document, zoo)
     for key, model in models.items():
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):

@@ -16,9 +16,12 @@ import numpy as np
 import polars as pl
 
 from stamp.correlation import FEWEST, correlate
+from stamp.io import read_json, read_table
+from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
 from stamp.ranks import spearman
 from stamp.scoreboard import keeps, unexposed
+from stamp.scoring import COUNTS
 
 RHO, MINUS = "\u03c1", "\u2212"
 NUMBERED = re.compile(r"(.+)-(\d+)")
@@ -71,6 +74,40 @@ class Data:
     texts: Mapping[str, Any]
     settings: Mapping[str, Any]
     seed: int
+
+
+def read(
+    inputs: Any,
+    study: str,
+    models: Mapping[str, Mapping[str, str]],
+    texts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    seed: int,
+) -> Data:
+    """The data of an analysis from its rule's input files; those it does not read are empty."""
+    evaluations = [
+        pl.read_csv(path, columns=list(EVALUATIONS), schema_overrides=EVALUATIONS)
+        for path in inputs.evaluations
+    ]
+    records = [read_json(path) for path in inputs.calibrations]
+    return Data(
+        scores=read_table(inputs.scores, study=study),
+        outcomes=read_table(inputs.outcomes, study=study),
+        evaluations=pl.concat(evaluations or [pl.DataFrame(schema=EVALUATIONS)]),
+        counts=_tables(inputs.counts, study, COUNTS),
+        calibrations={record["model"]: record for record in records},
+        metrics=_tables(inputs.metrics, study, {"model": pl.String, **METRICS}),
+        models=models,
+        texts=texts,
+        settings=settings,
+        seed=seed,
+    )
+
+
+def _tables(paths: Iterable[str], study: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+    """The tables of all models in one, empty where there are none."""
+    found = [read_table(path, study=study) for path in paths]
+    return pl.concat(found or [pl.DataFrame(schema=dict(schema))])
 
 
 def filters(data: Data) -> list[str]:
