@@ -16,3 +16,7 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "strata": ("evaluations",),
     "temperature": ("calibrations",),
 }
+
+# The further forward passes that an analysis reads, by its name; kinds are in `stamp.pass_kinds`.
+# What `baselines` reads follows from the study's metrics.
+PASSES: dict[str, tuple[str, ...]] = {}

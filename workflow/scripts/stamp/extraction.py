@@ -344,8 +344,8 @@ def dropping(module: nn.Module, head_dropout: float | None = None) -> Iterator[s
 def dropout(model: Model) -> Recipe:
     """The logits of several passes with dropout, seeded by the images of each batch."""
     rows, samples = model.images.rows, model.settings["samples"]
-    with dropping(model.module, model.settings["head_dropout"]) as note:
-        model.logits(model.example)
+    with dropping(model.module, model.settings["head_dropout"]) as told:
+        note = told
 
     def parts() -> Iterator[Part]:
         yield _rows(model)

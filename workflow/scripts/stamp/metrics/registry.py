@@ -32,6 +32,7 @@ class Metric:
     direction: int
     reference: str
     tasks: tuple[str, ...] = BOTH
+    passes: tuple[str, ...] = ()
 
     @property
     def of_one_model(self) -> bool:
