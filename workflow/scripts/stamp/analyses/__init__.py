@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ class Data:
 
     ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
     ``metrics`` their other predictors.
-    ``settings`` are the study's permutations, resamples and level.
+    ``settings`` are the study's permutations, resamples and level, ``options`` what single analyses
+    take.
     """
 
     scores: pl.DataFrame
@@ -74,6 +76,7 @@ class Data:
     texts: Mapping[str, Any]
     settings: Mapping[str, Any]
     seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read(
@@ -83,6 +86,7 @@ def read(
     texts: Mapping[str, Any],
     settings: Mapping[str, Any],
     seed: int,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Data:
     """The data of an analysis from its rule's input files; those it does not read are empty."""
     evaluations = [
@@ -101,6 +105,7 @@ def read(
         texts=texts,
         settings=settings,
         seed=seed,
+        options=options,
     )
 
 
