@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 Pairs = tuple[ArrayLike, ArrayLike]
 
 MINIMUM = 10
+ROUNDING = 1e-24
 CONSTANT = "the features are the same for every image"
 NOT_FINITE = "the features are not finite"
 
@@ -167,9 +168,9 @@ def effective_rank(h: ArrayLike) -> Value:
     h, missing = _features(h)
     if missing:
         return _none(missing)
-    s = np.linalg.svd(_root(h), compute_uv=False)
-    if s.sum() <= 0:
+    if _total(h) == 0:
         return _none(CONSTANT)
+    s = np.linalg.svd(_root(h), compute_uv=False)
     share = s[s > s.max() * 1e-12] / s.sum()
     return Value(float(np.exp(-(share * np.log(share)).sum())))
 
@@ -208,10 +209,16 @@ def _cosines(h: ArrayLike, pairs: Pairs) -> tuple[Array, str]:
     return np.einsum("ij,ij->i", h[a[some]], h[b[some]]) / length[some], ""
 
 
+def _total(h: Array) -> float:
+    """The squared distances to the mean, summed; 0 where they are rounding only."""
+    total = float(((h - h.mean(axis=0)) ** 2).sum())
+    return total if total > ROUNDING * float((h**2).sum()) else 0.0
+
+
 def _between(h: Array, groups: Array) -> float:
     """The share of the squared distances to the mean that the groups' means have."""
+    total = _total(h)
     centred = h - h.mean(axis=0)
-    total = float((centred**2).sum())
     code, sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
     sums = np.zeros((len(sizes), h.shape[1]))
     np.add.at(sums, code, centred)
@@ -221,7 +228,7 @@ def _between(h: Array, groups: Array) -> float:
 def _scatter(h: Array, groups: NDArray[np.int64]) -> float:
     """``sum_j n_j ||mu - mu_j||^2 / (k - 1)`` over the k groups that occur."""
     kinds = len(np.unique(groups))
-    total = float(((h - h.mean(axis=0)) ** 2).sum())
+    total = _total(h)
     share = _between(h, groups.astype(np.float64))
     return share * total / (kinds - 1) if total > 0 else 0.0
 
