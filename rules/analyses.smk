@@ -42,6 +42,7 @@ rule analysis:
             key: study_of(wildcards).statistics[key]
             for key in ("permutations", "resamples", "level")
         },
+        options=lambda wildcards: options_of(study_of(wildcards), wildcards.analysis),
         seed=PLAN.seed,
         code=lambda wildcards: code_of("analysis.py", f"stamp.analyses.{wildcards.analysis}"),
     script:

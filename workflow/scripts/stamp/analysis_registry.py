@@ -16,3 +16,6 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "strata": ("evaluations",),
     "temperature": ("calibrations",),
 }
+
+# Keys of a study's ``statistics`` that only these analyses take.
+OPTIONS: dict[str, tuple[str, ...]] = {"baselines": ("mixed",)}
