@@ -12,6 +12,9 @@ rule analysis:
         ),
         counts=needed("counts", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet")),
         metrics=needed("metrics", metrics_files),
+        costs=needed(
+            "costs", lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/costs.parquet"]
+        ),
         calibrations=needed(
             "calibrations", per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
         ),

@@ -256,6 +256,12 @@ def cached_targets(study):
     return [key for key, target in study.targets.items() if not target["streamed"]]
 
 
+def forwarded(study):
+    """Every model with every view that its logits are kept for."""
+    views = ["source", *cached_targets(study)]
+    return [[model, view] for model in study.models for view in views]
+
+
 def metrics_files(wildcards):
     """The metrics of single models, and those of all models together."""
     folder = f"{RESULTS}/{wildcards.study}"

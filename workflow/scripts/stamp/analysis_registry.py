@@ -6,11 +6,10 @@ Named here as text, so that planning imports no analysis. An analysis is the mod
 
 from __future__ import annotations
 
-INPUTS = ("evaluations", "counts", "calibrations", "metrics")
-
 ANALYSES: dict[str, tuple[str, ...]] = {
     "baselines": ("metrics",),
     "corruptions": ("evaluations",),
+    "cost": ("costs", "metrics"),
     "counts": ("counts",),
     "families": (),
     "strata": ("evaluations",),

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from stamp.correlation import FEWEST, correlate
+from stamp.costs import COLUMNS as COSTS
 from stamp.io import read_json, read_table
 from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
@@ -61,7 +62,7 @@ class Data:
     """The tables of a study, and what is said of its models; empty where an analysis needs none.
 
     ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
-    ``metrics`` their other predictors.
+    ``metrics`` their other predictors, ``costs`` what the jobs took.
     ``settings`` are the study's permutations, resamples and level, ``options`` what single analyses
     take.
     """
@@ -77,6 +78,7 @@ class Data:
     settings: Mapping[str, Any]
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    costs: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 def read(
@@ -106,6 +108,7 @@ def read(
         settings=settings,
         seed=seed,
         options=options,
+        costs=_tables(getattr(inputs, "costs", ()), study, COSTS),
     )
 
 
