@@ -71,3 +71,34 @@ rule lines:
         code=code_of("lines.py"),
     script:
         "../workflow/scripts/lines.py"
+
+
+rule costs:
+    """What the jobs of a study cost, from the files that Snakemake wrote while it ran them."""
+    input:
+        views=lambda wildcards: expand(
+            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
+            view=["source", *cached_targets(study_of(wildcards))],
+        ),
+        logits=lambda wildcards: [
+            f"{RESULTS}/{wildcards.study}/benchmarks/logits/{view}/{model}.tsv"
+            for model, view in forwarded(study_of(wildcards))
+        ],
+        calibrate=per_model(f"{RESULTS}/{{study}}/benchmarks/calibrate/{{model}}.tsv"),
+        score=per_model(f"{RESULTS}/{{study}}/benchmarks/score/{{model}}.tsv"),
+        metrics=per_model(f"{RESULTS}/{{study}}/benchmarks/metrics/{{model}}.tsv"),
+        lines=f"{RESULTS}/{{study}}/benchmarks/lines.tsv",
+        passes=per_model(f"{RESULTS}/{{study}}/passes/{{model}}.json"),
+    output:
+        f"{RESULTS}/{{study}}/statistics/costs.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/costs.log",
+    conda:
+        ENVIRONMENT
+    params:
+        models=lambda wildcards: list(study_of(wildcards).models),
+        views=lambda wildcards: ["source", *cached_targets(study_of(wildcards))],
+        forwarded=lambda wildcards: forwarded(study_of(wildcards)),
+        code=code_of("costs.py"),
+    script:
+        "../workflow/scripts/costs.py"

@@ -6,11 +6,10 @@ Named here as text, so that planning imports no analysis. An analysis is the mod
 
 from __future__ import annotations
 
-INPUTS = ("evaluations", "counts", "calibrations", "metrics")
-
 ANALYSES: dict[str, tuple[str, ...]] = {
     "baselines": ("metrics",),
     "corruptions": ("evaluations",),
+    "cost": ("costs", "metrics"),
     "counts": ("counts",),
     "families": (),
     "strata": ("evaluations",),
@@ -20,3 +19,6 @@ ANALYSES: dict[str, tuple[str, ...]] = {
 # The further forward passes that an analysis reads, by its name; kinds are in `stamp.pass_kinds`.
 # What `baselines` reads follows from the study's metrics.
 PASSES: dict[str, tuple[str, ...]] = {}
+
+# Keys of a study's ``statistics`` that only these analyses take.
+OPTIONS: dict[str, tuple[str, ...]] = {"baselines": ("mixed",)}

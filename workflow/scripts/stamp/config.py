@@ -48,7 +48,13 @@ CALIBRATION_DEFAULTS = {
     "chance_factor": 5.0,
     "chance_auroc": 0.55,
 }
-STATISTICS_DEFAULTS = {"permutations": 10_000, "resamples": 10_000, "level": 0.95, "minimum": 10}
+STATISTICS_DEFAULTS = {
+    "permutations": 10_000,
+    "resamples": 10_000,
+    "level": 0.95,
+    "minimum": 10,
+    "mixed": False,
+}
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
 
 
