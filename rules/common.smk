@@ -266,7 +266,8 @@ def metrics_files(wildcards):
     """The metrics of single models, and those of all models together."""
     folder = f"{RESULTS}/{wildcards.study}"
     single = expand(f"{folder}/metrics/{{model}}.parquet", model=list(study_of(wildcards).models))
-    return [*single, f"{folder}/statistics/lines.parquet"]
+    together = [f"{folder}/statistics/lines.parquet"] if study_of(wildcards).lines else []
+    return [*single, *together]
 
 
 def counts_of(wildcards):

@@ -12,8 +12,10 @@ def main(smk):
     rows = job_rows("logits", models, files.logits, views, images)
     for stage in ("calibrate", "score", "metrics"):
         rows += job_rows(stage, params.models, files[stage])
-    rows += job_rows("lines", [None], [files.lines])
-    rows += pass_rows(dict(zip(params.models, files.passes, strict=True)))
+    if files.lines:
+        rows += job_rows("lines", [None], [files.lines])
+    if files.passes:
+        rows += pass_rows(dict(zip(params.models, files.passes, strict=True)))
     write_table(smk.output[0], table(rows), {"study": smk.wildcards.study})
 
 

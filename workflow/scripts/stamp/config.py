@@ -131,8 +131,16 @@ class Study:
         """The further forward passes that the study's metrics need, if they are compared."""
         from stamp.metrics.registry import METRICS
 
-        compared = self.metrics if "baselines" in self.analyses else []
+        compares = any("metrics" in ANALYSES[name] for name in self.analyses)
+        compared = self.metrics if compares else []
         return in_order(kind for one in METRICS if one.name in compared for kind in one.passes)
+
+    @property
+    def lines(self) -> bool:
+        """Whether any of the study's metrics needs all models at once."""
+        from stamp.metrics.registry import METRICS
+
+        return any(one.name in self.metrics and not one.of_one_model for one in METRICS)
 
     @property
     def kinds(self) -> list[str]:
