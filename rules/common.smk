@@ -154,6 +154,11 @@ def trained_by(rule):
     return one_of({key for study in PLAN.studies.values() for key in trains(study, rule)})
 
 
+def is_given(wildcards):
+    """Whether a model is a file of outputs, so that nothing can be run."""
+    return getattr(model_of(wildcards), "given", False)
+
+
 def seed_of(wildcards):
     """The seed of one model: the study's seed and the model's own name."""
     from zlib import crc32

@@ -1,11 +1,6 @@
 """Further forward passes on the source: changed pictures, dropout, features, maps, perturbations."""
 
 
-def given(wildcards):
-    """Whether a model is a file of outputs, so that nothing can be run."""
-    return getattr(model_of(wildcards), "given", False)
-
-
 rule passes:
     """Every kind of pass that the study's metrics and analyses need, of one model.
 
@@ -16,7 +11,7 @@ rule passes:
         **pixels_of("source"),
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
-        weights=lambda wildcards: [] if given(wildcards) else weights_of(wildcards),
+        weights=lambda wildcards: [] if is_given(wildcards) else weights_of(wildcards),
         backbone=lambda wildcards: (weight_files(model_of(wildcards).load).get("backbone.file", [])),
     output:
         f"{RESULTS}/{{study}}/passes/{{model}}.json",
@@ -28,7 +23,7 @@ rule passes:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not given(wildcards) else 0,
+        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_given(wildcards) else 0,
         mem_mb=6000,
         runtime=1440,
     params:
