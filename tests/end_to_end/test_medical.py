@@ -109,6 +109,7 @@ def study() -> dict[str, Any]:
     document["pixels"]["size"] = SIZE
     document["pairs"] |= {"largest": 60, "count": 50, "also": {"labeled": 10, "changed": 10}}
     document["calibration"]["count"] = 20
+    document["passes"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200, "minimum": 3}
     return document

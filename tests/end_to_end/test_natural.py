@@ -100,6 +100,7 @@ def study() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "config/studies/natural.yaml").read_text())
     document["pairs"] |= {"largest": 60, "count": 50, "counts": [20, 40, 60]}
     document["calibration"]["count"] = 24
+    document["passes"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200}
     return document
