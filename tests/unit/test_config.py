@@ -308,6 +308,13 @@ def test_names_of_metrics_are_checked_against_the_task(files: dict) -> None:
     assert mistake(files, studies=["small_digits"]).endswith(line)
 
 
+ONLY = {"studies": ["small_digits"]}
+
+
+def digits(files: dict) -> config.Study:
+    return load(files, **ONLY).studies["small_digits"]
+
+
 def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
     files: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +322,7 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
 
     def wanted(**changes: Any) -> list[str]:
         study.update(changes)
-        return load(files, studies=["small_digits"]).studies["small_digits"].kinds
+        return digits(files).kinds
 
     assert wanted() == []  # all metrics, but nothing compares them
     assert wanted(analyses=["baselines"], metrics=["entropy", "ece"]) == []
@@ -323,7 +330,7 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
     monkeypatch.setitem(config.PASSES, "families", ("perturbed", "features"))
     assert wanted(analyses=["families"]) == ["features", "perturbed"]
     assert wanted(analyses=["families", "baselines"]) == ["features", "flip", "tta", "perturbed"]
-    assert load(files, studies=["small_digits"]).studies["small_digits"].metric_kinds == [
+    assert digits(files).metric_kinds == [
         "flip",
         "tta",
     ]
@@ -333,9 +340,9 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
 
 def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
-    assert load(files, studies=["small_digits"]).studies["small_digits"].passes == DEFAULTS
+    assert digits(files).passes == DEFAULTS
     study["passes"] = {"images": 300, "head_dropout": 0.1}
-    found = load(files, studies=["small_digits"]).studies["small_digits"].passes
+    found = digits(files).passes
     assert (found["images"], found["head_dropout"], found["samples"]) == (300, 0.1, 20)
     study["passes"] = {"image": 300}
     assert "passes: unknown key 'image': did you mean 'images'?" in mistake(
@@ -345,6 +352,6 @@ def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:
 
 def test_lines_through_all_models_are_drawn_only_where_a_metric_needs_them(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
-    assert load(files, studies=["small_digits"]).studies["small_digits"].lines
+    assert digits(files).lines
     study["metrics"] = ["entropy", "tta_flip"]
-    assert not load(files, studies=["small_digits"]).studies["small_digits"].lines
+    assert not digits(files).lines
