@@ -1,4 +1,4 @@
-"""Further forward passes: made where a metric needs them, kept while nothing they depend on changes.
+"""Further forward passes: made where a metric needs them, kept while what they are made from is.
 
 Asked of real Snakemake on one small study without targets, up to the figure of its baselines.
 """
