@@ -261,6 +261,19 @@ def cached_targets(study):
     return [key for key, target in study.targets.items() if not target["streamed"]]
 
 
+def streamed_targets(study):
+    """The targets of which there are records only."""
+    return [key for key, target in study.targets.items() if target["streamed"]]
+
+
+def scored_of(study):
+    """The classes that each target is scored on: labeled ones by domain, or those predicted among."""
+    return {
+        key: {"classes": target["classes"], "among": among_of(study, key)}
+        for key, target in study.targets.items()
+    }
+
+
 def forwarded(study):
     """Every model with every view that its logits are kept for."""
     views = ["source", *cached_targets(study)]

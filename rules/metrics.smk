@@ -21,6 +21,14 @@ rule metrics:
             f"{RESULTS}/{wildcards.study}/logits/{{view}}/{wildcards.model}.safetensors",
             view=cached_targets(study_of(wildcards)),
         ),
+        streamed_views=lambda wildcards: expand(
+            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
+            view=streamed_targets(study_of(wildcards)),
+        ),
+        records=lambda wildcards: expand(
+            f"{RESULTS}/{wildcards.study}/records/{{view}}/{wildcards.model}.safetensors",
+            view=streamed_targets(study_of(wildcards)),
+        ),
     output:
         f"{RESULTS}/{{study}}/metrics/{{model}}.parquet",
     log:
@@ -37,9 +45,8 @@ rule metrics:
         number=of_study("pairs", "count"),
         wanted=of_study("metrics"),
         targets=lambda wildcards: cached_targets(study_of(wildcards)),
-        labeled=lambda wildcards: {
-            key: target["classes"] for key, target in study_of(wildcards).targets.items()
-        },
+        streamed=lambda wildcards: streamed_targets(study_of(wildcards)),
+        scored=lambda wildcards: scored_of(study_of(wildcards)),
         code=code_of("metrics.py"),
     script:
         "../workflow/scripts/metrics.py"
@@ -74,9 +81,7 @@ rule lines:
         classes=of_study("classes"),
         scale=of_study("calibration", "scale"),
         targets=lambda wildcards: cached_targets(study_of(wildcards)),
-        labeled=lambda wildcards: {
-            key: target["classes"] for key, target in study_of(wildcards).targets.items()
-        },
+        scored=lambda wildcards: scored_of(study_of(wildcards)),
         code=code_of("lines.py"),
     script:
         "../workflow/scripts/lines.py"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from project import ROOT
+from scipy.stats import entropy as stats_entropy
 from scipy.stats import norm, spearmanr
 from sklearn.metrics import roc_auc_score
 
@@ -18,7 +20,7 @@ from stamp import outcomes
 from stamp.analyses import Data, baselines
 from stamp.figures import baselines as figure
 from stamp.metrics.further import DEGENERATE
-from stamp.metrics.measure import Material, metric_rows
+from stamp.metrics.measure import Material, Records, columns_of, metric_rows
 from stamp.metrics.registry import COLUMNS, METRICS, metrics_of
 from stamp.metrics.together import decided, line_rows
 from stamp.score import probabilities
@@ -313,9 +315,82 @@ def test_a_class_without_an_output_is_no_decision() -> None:
     rng = np.random.default_rng(6)
     z, labels = rng.normal(size=(50, 3)), rng.integers(0, 2, (50, 3)).astype(float)
     z[:, 1] = np.nan
-    found = decided(Material.of(z, labels, "multilabel", 1.0), {}, "multilabel")
-    assert np.isnan(found.source[:, 1]).all() and np.isnan(found.right[:, 1]).all()
-    assert not np.isnan(found.source[:, [0, 2]]).any()
+    both = Material.of(z, labels, "multilabel", 1.0)
+    found = decided(both, {"far": both}, "multilabel")
+    source, right = found.source["far"], found.right["far"]
+    assert np.isnan(source[:, 1]).all() and np.isnan(right[:, 1]).all()
+    assert not np.isnan(source[:, [0, 2]]).any()
+
+
+def test_decisions_for_a_target_are_taken_among_the_classes_that_it_is_scored_on() -> None:
+    rng = np.random.default_rng(8)
+    z, labels = rng.normal(size=(90, 5)), rng.integers(0, 5, 90).astype(float)
+    material = Material.of(z, labels, "multiclass", 1.0)
+    targets = {"some": material, "every": material}
+    found = decided(material, targets, "multiclass", {"some": {"all": [1, 3]}})
+    member = np.isin(labels, [1, 3])
+    expected = np.where(z[:, 1] > z[:, 3], 1, 3)
+    np.testing.assert_array_equal(found.source["some"], expected[member])
+    np.testing.assert_array_equal(found.targets["some"], expected)
+    assert found.right["some"].mean() == np.mean(expected[member] == labels[member])
+    np.testing.assert_array_equal(found.targets["every"], z.argmax(axis=1))
+
+
+def test_estimates_for_a_target_are_those_of_its_own_classes_alone(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    names = ["a", "b", "c", "d"]
+    z, labels = rng.normal(size=(400, 4)) * 2, rng.integers(0, 4, 400).astype(float)
+    source, target = (
+        Material.of(z[part], labels[part], "multiclass", 1.5)
+        for part in (slice(200), slice(200, 400))
+    )
+    settings = {"classes": {}, "among": ["d", "b"]}
+    every = np.ones(4, dtype=bool)
+    chosen = columns_of(settings, names, every, "multiclass", tmp_path)
+    assert chosen == {"all": [1, 3]}
+    domains = pl.Series(["x"] * 200)
+    found = metric_rows(source, {"far": (target, domains)}, {"far": chosen}, "multiclass", 1.5)
+    # the same by hand: only images of b and d, only their logits
+    member = np.isin(labels[:200], [1, 3])
+    p, q = (
+        probabilities(part[:, [1, 3]], "multiclass", 1.5) for part in (z[:200][member], z[200:])
+    )
+    right = p.argmax(axis=1) == (labels[:200][member] == 3)
+    expected = {
+        "atc_mc": np.mean(q.max(axis=1) >= np.sort(p.max(axis=1))[(~right).sum()]),
+        "doc": right.mean() + q.max(axis=1).mean() - p.max(axis=1).mean(),
+    }
+    for name, value in expected.items():
+        assert one(found, metric=name, domain="all")["value"] == pytest.approx(value)
+    none = columns_of({"classes": {}, "among": None}, names, every, "multiclass", tmp_path)
+    assert none == {}
+
+
+def test_classes_that_a_model_lacks_are_none_of_an_estimate(tmp_path: Path) -> None:
+    there = np.array([True, False, True, True])
+    settings = {"classes": {"north": ["d", "b"], "all": ["c"]}, "among": None}
+    found = columns_of(settings, ["a", "b", "c", "d"], there, "multilabel", tmp_path)
+    assert found == {"north": [2], "all": [1]}
+
+
+def test_a_streamed_target_has_the_estimates_of_its_records() -> None:
+    rng = np.random.default_rng(10)
+    z, labels = rng.normal(size=(300, 4)) * 2, rng.integers(0, 4, 300).astype(float)
+    source = Material.of(z[:150], labels[:150], "multiclass", 3.0)
+    p = probabilities(z[150:], "multiclass")
+    records = Records(p.max(axis=1), stats_entropy(p, axis=1))
+    domains = pl.Series(["blur-1", "blur-2", "snow-1"] * 50)
+    streamed = {"far": (records, domains)}
+    found = metric_rows(source, {}, {}, "multiclass", 3.0, streamed=streamed)
+    # as if the logits had been kept, at T = 1
+    cached = Material.of(z[150:], labels[150:], "multiclass", 1.0)
+    plain = Material.of(z[:150], labels[:150], "multiclass", 1.0)
+    expected = metric_rows(plain, {"far": (cached, domains)}, {}, "multiclass", 1.0)
+    for name in ("atc_mc", "atc_ne", "doc"):
+        for domain in ("all", "blur-1", "snow-1"):
+            row = one(found, metric=name, domain=domain)
+            assert row["value"] == pytest.approx(one(expected, metric=name, domain=domain)["value"])
+            assert "T = 1" in row["reason"]
 
 
 def test_the_figure_has_every_predictor_and_outcome() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from stamp.errors import run
 from stamp.io import read_json, write_table
-from stamp.metrics.measure import Material
+from stamp.metrics.measure import Material, columns_of
 from stamp.metrics.together import decided, line_rows
 from stamp.outputs import read_outputs
 
@@ -12,6 +12,10 @@ from stamp.outputs import read_outputs
 def main(smk):
     params, study = smk.params, smk.wildcards.study
     every = np.ones(len(params.classes), dtype=bool)  # NaN where a model has no output
+    columns = {
+        name: columns_of(params.scored[name], params.classes, every, params.task, view)
+        for name, view in zip(params.targets, smk.input.views, strict=True)
+    }
     models, domains = {}, {}
     for place, model in enumerate(params.models):
         temperature = read_json(smk.input.calibrations[place])["value"] if params.scale else 1.0
@@ -22,14 +26,7 @@ def main(smk):
             logits = smk.input.targets[number * len(params.models) + place]
             found = read_outputs(smk.input.views[number], logits, model)
             targets[name], domains[name] = Material.read(found, *how), found.rows["domain"]
-        models[model] = decided(Material.read(pool, *how), targets, params.task)
-    columns = {
-        name: {
-            domain: [params.classes.index(one) for one in wanted if one in params.classes]
-            for domain, wanted in params.labeled[name].items()
-        }
-        for name in params.targets
-    }
+        models[model] = decided(Material.read(pool, *how), targets, params.task, columns)
     table = line_rows(models, domains, columns, params.task)
     write_table(smk.output[0], table, {"study": study})
 

@@ -5,8 +5,8 @@ import polars as pl
 from stamp.errors import run
 from stamp.io import read_json, read_table, write_table
 from stamp.metrics.further import Further
-from stamp.metrics.measure import Material, metric_rows
-from stamp.outputs import present, read_outputs
+from stamp.metrics.measure import Material, Records, columns_of, metric_rows
+from stamp.outputs import present, read_outputs, read_records
 from stamp.scoring import pair_rows
 
 
@@ -17,18 +17,18 @@ def main(smk):
     pool = whole.only("pool")
     there = present(pool.logits)
     how = (params.classes, there, params.task, temperature)
-    targets = {}
+    targets, columns = {}, {}
     for name, view, logits in zip(params.targets, smk.input.views, smk.input.targets, strict=True):
         found = read_outputs(view, logits, model)
         targets[name] = (Material.read(found, *how), found.rows["domain"])
-    names = [name for name, has in zip(params.classes, there, strict=True) if has]
-    columns = {
-        name: {
-            domain: [names.index(one) for one in wanted if one in names]
-            for domain, wanted in params.labeled[name].items()
-        }
-        for name in params.targets
-    }
+        columns[name] = columns_of(params.scored[name], params.classes, there, params.task, view)
+    streamed = {}
+    for name, view, records in zip(
+        params.streamed, smk.input.streamed_views, smk.input.records, strict=True
+    ):
+        found = read_records(view, records, model)
+        streamed[name] = (Records(found.logits[:, 2], found.logits[:, 3]), found.rows["domain"])
+        columns[name] = columns_of(params.scored[name], params.classes, there, params.task, view)
     source = Material.read(pool, *how)
     pairs = read_table(smk.input.pairs, study=study)
     semantic, random = (
@@ -37,7 +37,7 @@ def main(smk):
     )
     manifest, given = smk.input.get("passes") or None, (source.p, source.labels, there)
     further = Further(manifest, whole.rows, semantic, random, *given, params.task, temperature)
-    rest = (params.task, temperature, further, params.wanted)
+    rest = (params.task, temperature, further, params.wanted, streamed)
     found = metric_rows(source, targets, columns, *rest)
     table = found.select(pl.lit(model).alias("model"), pl.all())
     write_table(smk.output[0], table, {"model": model, "study": study})

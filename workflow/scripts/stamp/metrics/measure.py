@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,11 @@ from stamp.metrics.registry import COLUMNS, metrics_of
 from stamp.outputs import Outputs
 from stamp.score import probabilities
 from stamp.views import labels as read_labels
+from stamp.views import scored_classes
 
 NO_TARGETS = "the study keeps no target's outputs"
 NOT_FINITE = "not a finite number"
+AT_ONE = "at T = 1: of a streamed target only records are kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,44 @@ class Material:
         return cls.of(found.logits[:, there], truth, task, temperature)
 
     def columns(self, chosen: Sequence[int], task: str, temperature: float) -> Material:
-        """The same for some classes only (multilabel)."""
-        labels = self.labels[:, list(chosen)]
+        """The same for some classes only; a softmax is renormalised over them.
+
+        In the multiclass case the images of other classes have no label any more.
+        """
+        if task == "multilabel":
+            labels = self.labels[:, list(chosen)]
+        else:
+            number = np.full(self.logits.shape[1], np.nan)
+            number[list(chosen)] = np.arange(len(chosen))
+            known = ~np.isnan(self.labels)
+            labels = np.full(len(self.labels), np.nan)
+            labels[known] = number[self.labels[known].astype(int)]
         return Material.of(self.logits[:, list(chosen)], labels, task, temperature)
+
+
+def columns_of(
+    target: Mapping[str, Any],
+    classes: Sequence[str],
+    there: np.ndarray,
+    task: str,
+    view: str | Path,
+) -> dict[str, list[int]]:
+    """Which outputs estimates for a target are made from, by domain or for ``all``; else none.
+
+    The numbers are places among the classes that a model has an output for. Multilabel: the
+    classes that a domain is labeled for. Multiclass: those that predictions are taken among.
+    """
+    place = dict(zip(np.flatnonzero(there).tolist(), range(len(classes)), strict=False))
+    if task == "multilabel":
+        number = {name: place.get(at) for at, name in enumerate(classes)}
+        return {
+            domain: [at for name in wanted if (at := number.get(name)) is not None]
+            for domain, wanted in target["classes"].items()
+        }
+    if target["among"] is None:
+        return {}
+    chosen = scored_classes(target["among"], classes, view).tolist()
+    return {"all": [place[at] for at in chosen if at in place]}
 
 
 def source_values(source: Material, task: str) -> dict[str, Value]:
@@ -98,6 +137,36 @@ def target_values(source: Material, target: Material, task: str) -> dict[str, Va
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What is kept of a streamed target: the largest probability and the entropy of each image."""
+
+    confidence: np.ndarray
+    entropy: np.ndarray
+
+    def part(self, member: np.ndarray) -> Records:
+        """Those of some images."""
+        return Records(self.confidence[member], self.entropy[member])
+
+
+def record_values(source: Material, target: Records) -> dict[str, Value]:
+    """Every estimate of a streamed target (multiclass), from its records.
+
+    Records were written before any temperature was known, so both sides are taken at T = 1.
+    """
+    p = probabilities(source.logits, "multiclass")
+    known = ~np.isnan(source.labels)
+    right = p.argmax(axis=1)[known] == source.labels[known]
+    sure, unsure = estimators.confidence(p[known]), estimators.negative_entropy(p[known])
+    gap = float(target.confidence.mean() - sure.mean()) if known.any() else np.nan
+    found = {
+        "atc_mc": estimators.atc(sure, right, target.confidence),
+        "atc_ne": estimators.atc(unsure, right, -target.entropy),
+        "doc": Value(float(right.mean()) + gap if known.any() else np.nan),
+    }
+    return {name: Value(one.value, one.reason or AT_ONE) for name, one in found.items()}
+
+
 def parts_of(domains: pl.Series) -> Iterator[tuple[str, np.ndarray]]:
     """The whole of a view, then its domains where there are several."""
     yield "all", np.ones(len(domains), dtype=bool)
@@ -116,12 +185,14 @@ def metric_rows(
     temperature: float,
     further: Further | None = None,
     wanted: Sequence[str] | None = None,
+    streamed: Mapping[str, tuple[Records, pl.Series]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """One row a metric, and for an estimate a row a domain of each target.
 
-    ``classes`` gives the columns that a domain (or ``all``) of a target is labeled for; estimates
-    are then over these. A metric that can't be had, and every metric of a degenerate model, has a
-    row with the reason.
+    ``classes`` gives the columns that a domain (or ``all``) of a target is scored on; estimates
+    are then over these, fitted on the source images of these classes. ``streamed`` are targets of
+    which there are only records. A metric that can't be had, and every metric of a degenerate
+    model, has a row with the reason.
     """
     known = [one for one in metrics_of(task) if wanted is None or one.name in wanted]
     broken = DEGENERATE if further is not None and further.degenerate else ""
@@ -140,17 +211,24 @@ def metric_rows(
     for name in own:
         add(name, *found.get(name, (Value(np.nan, NO_PASSES), 0)), None, None)
     estimates = [one.name for one in known if one.of_target]
-    for name in estimates if not targets else ():
+    for name in estimates if not (targets or streamed) else ():
         add(name, Value(np.nan, NO_TARGETS), 0, None, None)
     for view, (target, domains) in targets.items():
         chosen_of = classes.get(view, {})
         for domain, member in parts_of(domains):
             here = Material(target.logits[member], target.p[member], target.labels[member])
             there, chosen = source, chosen_of.get(domain, chosen_of.get("all"))
-            if chosen is not None and task == "multilabel":
+            if chosen is not None:
                 here = here.columns(chosen, task, temperature)
                 there = source.columns(chosen, task, temperature)
             values = target_values(there, here, task)
+            for name in estimates:
+                add(name, values[name], int(member.sum()), view, domain)
+    for view, (records, domains) in streamed.items():
+        chosen = classes.get(view, {}).get("all")
+        there = source if chosen is None else source.columns(chosen, task, temperature)
+        for domain, member in parts_of(domains):
+            values = record_values(there, records.part(member))
             for name in estimates:
                 add(name, values[name], int(member.sum()), view, domain)
     return pl.DataFrame(rows, schema=COLUMNS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,27 +25,42 @@ from stamp.score import DEGENERATE_SPREAD
 class Decisions:
     """What a model decides: class numbers [n], or 0 and 1 [n, C] (NaN where it has no output)."""
 
-    source: np.ndarray
-    right: np.ndarray  # on the source, NaN where the label is unknown
+    source: Mapping[str, np.ndarray]  # by target: among the classes that it is scored on
+    right: Mapping[str, np.ndarray]  # on the source, NaN where the label is unknown
     targets: Mapping[str, np.ndarray]
     scores: Mapping[str, np.ndarray] = field(default_factory=dict)  # multilabel, by view
     aurocs: np.ndarray = field(default_factory=lambda: np.empty(0))  # of each class on the source
     degenerate: bool = False
 
 
-def decided(source: Material, targets: Mapping[str, Material], task: str) -> Decisions:
-    """A model's decisions; multilabel ones at thresholds that match the source's prevalences."""
+def decided(
+    source: Material,
+    targets: Mapping[str, Material],
+    task: str,
+    columns: Mapping[str, Mapping[str, Sequence[int]]] = MappingProxyType({}),
+) -> Decisions:
+    """A model's decisions; multilabel ones at thresholds that match the source's prevalences.
+
+    Multiclass ones for a target are taken among the ``columns`` that it is scored on, on the source
+    images of these classes.
+    """
+    broken = _constant(source)
     if task == "multiclass":
-        chosen = _largest(source.logits)
-        right = np.where(np.isnan(source.labels), np.nan, chosen == source.labels)
-        decisions = {key: _largest(one.logits) for key, one in targets.items()}
-        return Decisions(chosen, right, decisions, degenerate=_constant(source))
+        here, right, there = {}, {}, {}
+        for key, target in targets.items():
+            among = columns.get(key, {}).get("all", range(source.logits.shape[1]))
+            member = np.isnan(source.labels) | np.isin(source.labels, among)
+            here[key], truth = _largest(source.logits[member], among), source.labels[member]
+            right[key] = np.where(np.isnan(truth), np.nan, here[key] == truth)
+            there[key] = _largest(target.logits, among)
+        return Decisions(here, right, there, degenerate=broken)
     cuts = np.array([_cut(source.p[:, c], source.labels[:, c]) for c in range(source.p.shape[1])])
     chosen = _above(source.p, cuts)
-    right = np.where(np.isnan(source.labels) | np.isnan(chosen), np.nan, chosen == source.labels)
-    decisions = {key: _above(one.p, cuts) for key, one in targets.items()}
+    hits = np.where(np.isnan(source.labels) | np.isnan(chosen), np.nan, chosen == source.labels)
+    there = {key: _above(one.p, cuts) for key, one in targets.items()}
     scores = {SOURCE: source.logits, **{key: one.logits for key, one in targets.items()}}
-    return Decisions(chosen, right, decisions, scores, _aurocs(source), _constant(source))
+    both = (dict.fromkeys(targets, chosen), dict.fromkeys(targets, hits))
+    return Decisions(*both, there, scores, _aurocs(source), broken)
 
 
 def _constant(source: Material) -> bool:
@@ -64,8 +80,11 @@ def _aurocs(source: Material) -> np.ndarray:
     return found
 
 
-def _largest(logits: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(logits), -np.inf, logits).argmax(axis=1)
+def _largest(logits: np.ndarray, among: Sequence[int]) -> np.ndarray:
+    """The class number of the largest logit among some classes."""
+    numbers = np.asarray(among)
+    part = logits[:, numbers]
+    return numbers[np.where(np.isnan(part), -np.inf, part).argmax(axis=1)]
 
 
 def _cut(p: np.ndarray, labels: np.ndarray) -> float:
@@ -124,10 +143,10 @@ def _fitted(
     def part(array: np.ndarray) -> np.ndarray:
         return array if chosen is None or task == "multiclass" else array[:, list(chosen)]
 
-    source = np.stack([part(one.source) for one in models])
+    source = np.stack([part(one.source[view]) for one in models])
     target = np.stack([part(one.targets[view][member]) for one in models])
     agree = agreements if task == "multiclass" else hamming_agreements
-    accuracy = np.array([np.nanmean(part(one.right)) for one in models])
+    accuracy = np.array([np.nanmean(part(one.right[view])) for one in models])
     n = min(source[0].size, target[0].size)
     return aline(accuracy, agree(source), agree(target), n)
 
@@ -136,7 +155,7 @@ def _ranked(
     models: list[Decisions], view: str, member: np.ndarray, chosen: Sequence[int] | None
 ) -> Aline:
     """The line through the concordances of all pairs of models, with AUROC for accuracy."""
-    columns = range(models[0].source.shape[1]) if chosen is None else chosen
+    columns = range(len(models[0].aurocs)) if chosen is None else chosen
     columns = [c for c in columns if any(not np.isnan(one.aurocs[c]) for one in models)]
     areas = np.stack([one.aurocs[columns] for one in models])
     source = np.stack([one.scores[SOURCE][:, columns] for one in models])
