@@ -15,4 +15,9 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "families": (),
     "strata": ("evaluations",),
     "temperature": ("calibrations",),
+    "ablation": (),
+    "backbones": (),
+    "kinds": ("metrics",),
+    "objectives": (),
+    "regimes": (),
 }
