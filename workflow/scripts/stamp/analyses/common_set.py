@@ -69,14 +69,12 @@ class Subset:
         return None
 
 
-def common(
-    data: Data, keys: Sequence[str], predictors: Mapping[str, np.ndarray], outcomes: bool = True
-) -> Subset:
+def common(data: Data, keys: Sequence[str], predictors: Mapping[str, np.ndarray]) -> Subset:
     """The models of ``keys`` that have all predictors, one number a key, and all outcomes."""
-    names = shown_outcomes(data) if outcomes else []
-    truths = {name: values(data.outcomes, name, list(keys)) for name in names}
+    truths = {name: values(data.outcomes, name, list(keys)) for name in shown_outcomes(data)}
     kept = [
-        {k: v for k, v in each.items() if not np.isnan(v).all()} for each in (predictors, truths)
+        {name: found for name, found in each.items() if not np.isnan(found).all()}
+        for each in (predictors, truths)
     ]
     known = np.ones(len(keys), dtype=bool)
     for found in (*kept[0].values(), *kept[1].values()):
@@ -111,7 +109,7 @@ def compare(
         if name != reference and reference in names:
             gap = metric_difference(drawn, place, names.index(reference), settings["level"])
         for at, outcome in enumerate(outcomes):
-            row = {"outcome": outcome, "title": target_title(outcome, data.texts)}
+            row: dict[str, Any] = {"outcome": outcome, "title": target_title(outcome, data.texts)}
             row |= {"predictor": name, "direction": directions[name], **subset.about}
             row |= {"rho": test.rho[at], "p": test.p[at], "oriented": drawn.rho[place, at]}
             row |= {"low": interval.low[at], "high": interval.high[at]}

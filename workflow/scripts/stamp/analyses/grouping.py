@@ -1,7 +1,7 @@
-"""Scores and outcomes by one thing that is said of the models: what `objectives` and `regimes` share.
+"""Scores and outcomes by one thing that is said of models: what `objectives` and `regimes` share.
 
-A stratum is all models of which the same is said. Strata stand by their size, largest first, then by
-name, so that no score had a part in which of two is called the first. A stratum of one model is
+A stratum is all models of which the same is said. Strata stand by their size, largest first, then
+by name, so that no score had a part in which of two is called the first. A stratum of one model is
 listed and left out of the tests. The score under ``all`` is the raw formula, so that a degenerate
 model shows where it would stand.
 """
@@ -258,7 +258,7 @@ def sentence(table: pl.DataFrame, column: str) -> str:
 
 
 def _words(rows: pl.DataFrame, column: str) -> str:
-    kinds: dict[str, list[Mapping[str, Any]]] = {
+    kinds: dict[str, list[dict[str, Any]]] = {
         kind: rows.filter(pl.col("what") == kind).rows(named=True) for kind in (STRATUM, TEST, PAIR)
     }
     strata = kinds[STRATUM]
