@@ -3,18 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stamp import effect
-from stamp.correlation import CHUNK
-from stamp.effect import MannWhitney
+from stamp.correlation import CHUNK, percentile_interval
+from stamp.effect import Effect, MannWhitney
 from stamp.ranks import Array, centred_ranks, mid_ranks
 
 LARGEST = 2_500  # n m up to which all ways to choose the first group are counted
-KRUSKAL = 21  # a tag that keeps the random streams of one seed apart
+KRUSKAL, RESAMPLE = 21, 22  # tags that keep the random streams of one seed apart
 SLACK = 1e-12  # squares over sizes are not whole numbers: equal statistics may differ by rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Resampler:
+    """Resamples of several groups, each by itself, that many comparisons of the groups share.
+
+    Drawing is most of the time that the effects of ``stamp.effect`` take; here a group of a size is
+    drawn once, whatever is measured of it and whichever group it is compared with.
+    """
+
+    resamples: int
+    level: float
+    seed: int
+    drawn: dict[tuple[int, int], Array] = field(default_factory=dict)
+
+    def counts(self, group: int, size: int) -> Array:
+        """How often each member is in each resample of a group, [resamples, size]."""
+        if (group, size) not in self.drawn:
+            rng = np.random.default_rng([self.seed, RESAMPLE, group])
+            picked = rng.integers(size, size=(self.resamples, size))
+            picked += np.arange(0, self.resamples * size, size)[:, None]
+            found = np.bincount(picked.ravel(), minlength=self.resamples * size)
+            self.drawn[group, size] = found.reshape(self.resamples, size).astype(np.float64)
+        return self.drawn[group, size]
+
+    def effects(self, groups: Sequence[Array], i: int, j: int) -> tuple[Effect, Effect]:
+        """Cliff's delta and the difference of means of two groups, with percentile intervals.
+
+        As ``stamp.effect`` defines them. Where two groups do not overlap, no resample does: the
+        interval of delta is then a point, which says nothing of its uncertainty.
+        """
+        a, b = groups[i], groups[j]
+        of_a, of_b = self.counts(i, a.size) / a.size, self.counts(j, b.size) / b.size
+        above = np.sign(a[:, None] - b[None, :])
+        draws = np.stack([((of_a @ above) * of_b).sum(axis=1), of_a @ a - of_b @ b], axis=1)
+        ends = percentile_interval(draws, self.level)
+        values = (float(above.mean()), float(a.mean() - b.mean()))
+        delta, gap = (
+            Effect(value, float(low), float(high), (a.size, b.size))
+            for value, low, high in zip(values, ends.low, ends.high, strict=True)
+        )
+        return delta, gap
 
 
 def kruskal_permutation_p(groups: Sequence[ArrayLike], permutations: int, seed: int = 0) -> float:

@@ -31,8 +31,8 @@ from stamp.analyses import (
 )
 from stamp.analyses.baselines import holm
 from stamp.correlation import FEWEST, bonett_wright_interval, permutation_p
-from stamp.effect import cliffs_delta, kruskal_wallis, mean_difference
-from stamp.groups import kruskal_permutation_p, mann_whitney
+from stamp.effect import kruskal_wallis
+from stamp.groups import Resampler, kruskal_permutation_p, mann_whitney
 from stamp.main_table import target_title
 from stamp.outcomes import MEAN, values
 
@@ -125,11 +125,12 @@ def table(data: Data, column: str) -> pl.DataFrame:
     """
     if len({data.models[key][column] for key in data.scores["model"]}) < 2:
         return nothing(TABLE, f"all models have the same {column}")
+    drawn = Resampler(data.settings["resamples"], data.settings["level"], data.seed)
     rows = []
     for which in FILTERS:
         for quantity in quantities(data, which):
             common = {"models": which, "of": quantity.name, "title": quantity.title}
-            rows += [{**common, **row} for row in compared(quantity, column, data)]
+            rows += [{**common, **row} for row in compared(quantity, column, data, drawn)]
     return frame(rows, TABLE)
 
 
@@ -146,7 +147,9 @@ def quantities(data: Data, which: str) -> Iterator[Quantity]:
         yield Quantity(name, title, there, found[known], scores[known])
 
 
-def compared(quantity: Quantity, column: str, data: Data) -> Iterator[dict[str, Any]]:
+def compared(
+    quantity: Quantity, column: str, data: Data, drawn: Resampler
+) -> Iterator[dict[str, Any]]:
     """The rows of one quantity: its strata, the test of all, and each two of them."""
     strata = members([data.models[key][column] for key in quantity.keys])
     for name, places in strata.items():
@@ -171,7 +174,7 @@ def compared(quantity: Quantity, column: str, data: Data) -> Iterator[dict[str, 
         "p": found.p,
         "p_permutation": kruskal_permutation_p(groups, data.settings["permutations"], data.seed),
     }
-    yield from _pairs(list(tested), groups, data)
+    yield from _pairs(list(tested), groups, drawn)
 
 
 def members(said: list[str]) -> dict[str, np.ndarray]:
@@ -209,14 +212,12 @@ def _of_stratum(quantity: Quantity, places: np.ndarray, data: Data) -> dict[str,
     }
 
 
-def _pairs(names: list[str], groups: list[np.ndarray], data: Data) -> list[dict[str, Any]]:
+def _pairs(names: list[str], groups: list[np.ndarray], drawn: Resampler) -> list[dict[str, Any]]:
     """Each two strata against each other, Holm-corrected over all of them."""
-    how = {name: data.settings[name] for name in ("resamples", "level")} | {"seed": data.seed}
     rows: list[dict[str, Any]] = []
     for i, j in combinations(range(len(names)), 2):
         test = mann_whitney(groups[i], groups[j])
-        delta = cliffs_delta(groups[i], groups[j], **how)
-        gap = mean_difference(groups[i], groups[j], **how)
+        delta, gap = drawn.effects(groups, i, j)
         rows.append(
             {
                 "what": PAIR,
