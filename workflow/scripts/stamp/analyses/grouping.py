@@ -274,12 +274,14 @@ def _words(rows: pl.DataFrame, column: str) -> str:
         f"H = {test['statistic']:.2f} on {test['df']} df, {small_p(test['p'])} by "
         f"\u03c7\u00b2, {small_p(test['p_permutation'])} by permutations."
     )
+    if strata[0]["of"] != STAMP:
+        return " ".join(said)
     first = kinds[PAIR][0]["stratum"]
     said += [_pair(row) for row in kinds[PAIR] if row["stratum"] == first]
     others = [row for row in kinds[PAIR] if row["stratum"] != first]
     if others:
         apart = sum(row["holm"] < 0.05 for row in others)
-        said.append(f"Of the {len(others)} other pairs {apart} have p < 0.05 after Holm.")
+        said.append(f"After Holm p < 0.05 in {apart} of the {len(others)} other pairs.")
     return " ".join(said)
 
 
