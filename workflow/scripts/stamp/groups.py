@@ -48,10 +48,11 @@ class Resampler:
         interval of delta is then a point, which says nothing of its uncertainty.
         """
         a, b = groups[i], groups[j]
-        of_a, of_b = self.counts(i, a.size) / a.size, self.counts(j, b.size) / b.size
+        of_a, of_b = self.counts(i, a.size), self.counts(j, b.size)
         above = np.sign(a[:, None] - b[None, :])
-        draws = np.stack([((of_a @ above) * of_b).sum(axis=1), of_a @ a - of_b @ b], axis=1)
-        ends = percentile_interval(draws, self.level)
+        deltas = ((of_a @ above) * of_b).sum(axis=1) / above.size
+        gaps = of_a @ a / a.size - of_b @ b / b.size
+        ends = percentile_interval(np.stack([deltas, gaps], axis=1), self.level)
         values = (float(above.mean()), float(a.mean() - b.mean()))
         delta, gap = (
             Effect(value, float(low), float(high), (a.size, b.size))

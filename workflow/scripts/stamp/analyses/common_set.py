@@ -73,7 +73,7 @@ def common(data: Data, keys: Sequence[str], predictors: Mapping[str, np.ndarray]
     """The models of ``keys`` that have all predictors, one number a key, and all outcomes."""
     truths = {name: values(data.outcomes, name, list(keys)) for name in shown_outcomes(data)}
     kept = [
-        {name: found for name, found in each.items() if not np.isnan(found).all()}
+        {name: found for name, found in each.items() if not len(keys) or not np.isnan(found).all()}
         for each in (predictors, truths)
     ]
     known = np.ones(len(keys), dtype=bool)

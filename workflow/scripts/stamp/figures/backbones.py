@@ -54,8 +54,9 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         )
         for name in tested
     }
-    aside = "" if models["counted"].all() else "degenerate or excluded"
-    shown, note = legend_blocks(key, aside), _note(rows, tested)
+    drawn = models.filter(pl.col("stratum").is_in(tested))
+    aside = "" if drawn["counted"].all() else "degenerate or excluded"
+    shown, note = legend_blocks(_used(key, drawn), aside), _note(rows, tested)
     top = heading_height(texts["title"], SUBTITLE)
     end = top + sum(bands.total for bands, _ in blocks.values())
     foot = legend(shown, MARGIN, end, INNER)
@@ -70,6 +71,13 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
             _draw(axes, own, name, key)
         top += bands.total
     return figure
+
+
+def _used(key: Key, models: pl.DataFrame) -> Key:
+    """The colours and shapes of these models alone; which they are, all models decide."""
+    paints = {name: one for name, one in key.paints.items() if name in models["objective"]}
+    shapes = {name: one for name, one in key.shapes.items() if name in models["family"]}
+    return Key(paints, shapes)
 
 
 def _block(name: str, rows: pl.DataFrame, models: pl.DataFrame) -> tuple[Bands, pl.DataFrame]:
