@@ -25,7 +25,16 @@ from stamp.analyses import (
     p_text,
     why,
 )
-from stamp.analyses.common_set import COMPARED, FILTERS, SUBSET, Subset, common, compare
+from stamp.analyses.common_set import (
+    COMPARED,
+    FILTERS,
+    MEMBERSHIPS,
+    SUBSET,
+    Subset,
+    common,
+    compare,
+    memberships,
+)
 from stamp.outcomes import MEAN
 from stamp.score import EPSILON
 
@@ -48,8 +57,7 @@ MODELS = {
     "within": pl.Float64,
     "total": pl.Float64,
     "ratio": pl.Float64,
-    **{f"in_{which}": pl.Boolean for which in FILTERS},
-    **{f"subset_{which}": pl.String for which in FILTERS},
+    **MEMBERSHIPS,
     "reason": pl.String,
 }
 NOTHING = "the study has no targets, so there is no outcome"
@@ -74,10 +82,8 @@ def models(data: Data) -> pl.DataFrame:
     """Every model's SV, AV and their ratio, and which sets it belongs to."""
     said = describe(data)
     found = {name: pl.Series(v) for name, v in parts(data, said["model"].to_list()).items()}
-    sets = {which: subset(data, which) for which in FILTERS}
-    inside = {f"in_{which}": pl.col("model").is_in(one.keys) for which, one in sets.items()}
-    named = {f"subset_{which}": pl.lit(one.id) for which, one in sets.items()}
-    return frame(said.with_columns(**found, **inside, **named).rows(named=True), MODELS)
+    sets = memberships({which: subset(data, which) for which in FILTERS})
+    return frame(said.with_columns(**found, **sets).rows(named=True), MODELS)
 
 
 def table(data: Data) -> pl.DataFrame:

@@ -29,6 +29,10 @@ from stamp.outcomes import values
 
 FILTERS = ("all", "declared")
 SUBSET = {"subset": pl.String, "n": pl.Int64}
+MEMBERSHIPS: dict[str, Any] = {
+    **{f"in_{which}": pl.Boolean for which in FILTERS},
+    **{f"subset_{which}": pl.String for which in FILTERS},
+}
 COMPARED = {
     "rho": pl.Float64,
     "low": pl.Float64,
@@ -82,6 +86,12 @@ def common(data: Data, keys: Sequence[str], predictors: Mapping[str, np.ndarray]
     chosen = [key for key, one in zip(keys, known, strict=True) if one]
     cut = [{name: found[known] for name, found in each.items()} for each in kept]
     return Subset(chosen, cut[0], cut[1])
+
+
+def memberships(sets: Mapping[str, Subset]) -> dict[str, pl.Expr]:
+    """The columns of ``MEMBERSHIPS``: whether a model is in the set of a filter, and its id."""
+    inside = {f"in_{which}": pl.col("model").is_in(one.keys) for which, one in sets.items()}
+    return inside | {f"subset_{which}": pl.lit(one.id) for which, one in sets.items()}
 
 
 def compare(

@@ -27,7 +27,16 @@ from stamp.analyses import (
     p_text,
     why,
 )
-from stamp.analyses.common_set import COMPARED, FILTERS, SUBSET, Subset, common, compare
+from stamp.analyses.common_set import (
+    COMPARED,
+    FILTERS,
+    MEMBERSHIPS,
+    SUBSET,
+    Subset,
+    common,
+    compare,
+    memberships,
+)
 from stamp.correlation import bonett_wright_interval, permutation_p
 from stamp.outcomes import MEAN
 
@@ -60,8 +69,7 @@ MODELS = {
     **dict.fromkeys(DIFFERENCES, pl.Float64),
     **{f"SV_{KINDS[kind]}": pl.Float64 for kind in PAIRED},
     "AV": pl.Float64,
-    **{f"in_{which}": pl.Boolean for which in FILTERS},
-    **{f"subset_{which}": pl.String for which in FILTERS},
+    **MEMBERSHIPS,
     "reason": pl.String,
 }
 NOTHING = (
@@ -104,11 +112,9 @@ def models(data: Data) -> pl.DataFrame:
     gaps = {f"{a}_minus_{b}": found[a] - found[b] for a, b in combinations(LETTERS, 2)}
     numbers = {**found, **gaps, **{f"SV_{kind}": sv for kind, sv in own.items()}}
     numbers["AV"] = by_model(data.scores, keys, "total")
-    sets = {which: subset(data, which) for which in FILTERS}
-    inside = {f"in_{which}": pl.col("model").is_in(one.keys) for which, one in sets.items()}
-    named = {f"subset_{which}": pl.lit(one.id) for which, one in sets.items()}
+    sets = memberships({which: subset(data, which) for which in FILTERS})
     columns = {name: pl.Series(v) for name, v in numbers.items()}
-    return frame(said.with_columns(**columns, **inside, **named).rows(named=True), MODELS)
+    return frame(said.with_columns(**columns, **sets).rows(named=True), MODELS)
 
 
 def table(data: Data) -> pl.DataFrame:
