@@ -632,9 +632,12 @@ LONG = "A network with a very long name, pretrained elsewhere and fine-tuned her
     ],
     ids=["44", "12", "two", "excluded", "degenerate", "no targets", "long", "one target"],
 )
-def test_no_text_of_a_figure_overlaps_another_or_is_cut_off(
+def test_any_study_has_its_sentence_and_a_figure_whose_texts_do_not_overlap(
     name: str, options: dict[str, Any]
 ) -> None:
     data = study(**options)
     module = MODULES[name]
-    check_texts(FIGURES[name].draw(module.table(data), module.models(data), data.texts))
+    table = module.table(data)
+    check_texts(FIGURES[name].draw(table, module.models(data), data.texts))
+    text = module.sentence(table)
+    assert text.endswith(".") and "None" not in text and "nan" not in text
