@@ -59,10 +59,12 @@ def test_a_sound_configuration_gives_plain_sorted_load_blocks(files: dict) -> No
 
 def test_labels_do_not_reach_the_load_block(files: dict) -> None:
     before = load(files).studies["small_phantom"].models["few"]
-    files["zoo/small_phantom.yaml"]["few"].update(label="other", family="other")
+    files["zoo/small_phantom.yaml"]["few"].update(label="other", family="other", backbone="B/16")
     after = load(files).studies["small_phantom"].models["few"]
     assert before.load == after.load
     assert before.label != after.label
+    assert "backbone" not in config.described(before)
+    assert config.described(after)["backbone"] == "B/16"
 
 
 def test_an_unknown_study_is_suggested(files: dict) -> None:

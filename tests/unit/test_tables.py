@@ -84,6 +84,23 @@ def test_a_kind_is_the_mean_of_its_severities_and_the_overall_mean_is_over_outco
     assert outcomes.values(table, "mean", MODELS) == pytest.approx((blur + uci) / 2)
 
 
+def test_the_board_says_of_which_kind_the_headline_is_and_has_sv_of_the_others() -> None:
+    found = board()
+    assert found["kind"].unique().to_list() == ["temporal"]
+    assert "within_labeled" in found.columns and "within_temporal" not in found.columns
+    rows = score_rows("m3", 0.3, 0.3).with_columns(within=pl.Series([0.1, 0.2, 0.3]))
+    calibration = {"value": 1, "bound": None, "excluded": dict.fromkeys(("temperature", "chance"))}
+    none = pl.DataFrame(schema={"target": pl.String, "domain": pl.String, "stamp": pl.Float64})
+    row = scoreboard.model_row(rows, calibration, none, "chance")
+    assert (row["within"], row["within_labeled"]) == (0.1, 0.2)
+    assert scoreboard.predictors(found.columns) == [
+        "stamp",
+        "exact_stamp",
+        "stamp_labeled",
+        "stamp_scaled",
+    ]
+
+
 def test_an_outcome_that_one_model_lacks_is_left_out_of_the_mean() -> None:
     rows = []
     for number, model in enumerate(MODELS):

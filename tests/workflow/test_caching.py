@@ -76,7 +76,8 @@ def test_a_model_removed_runs_the_aggregates_only(project: Project) -> None:
 
 
 def test_a_relabelled_model_redraws_figures_and_tables_only(project: Project) -> None:
-    project.edit("zoo/small_phantom.yaml", lambda zoo: zoo["few"].update(label="F", family="other"))
+    texts = {"label": "F", "family": "other", "backbone": "B"}
+    project.edit("zoo/small_phantom.yaml", lambda zoo: zoo["few"].update(texts))
     assert project.plan() == jobs(aggregates(first="leaderboard"))
 
 

@@ -14,6 +14,11 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "families": (),
     "strata": ("evaluations",),
     "temperature": ("calibrations",),
+    "ablation": (),
+    "backbones": (),
+    "kinds": ("metrics",),
+    "objectives": (),
+    "regimes": (),
 }
 
 # The further forward passes that an analysis reads, by its name; kinds are in `stamp.pass_kinds`.

@@ -71,6 +71,7 @@ class Model:
     saw: tuple[str, ...]
     exposed: tuple[str, ...]
     pixels: Preprocessing
+    backbone: str = ""
 
     @property
     def trainer(self) -> str | None:
@@ -309,6 +310,7 @@ def _models(
             load["pixels"] = pixels.settings
             texts = {part: entry[part] for part in ("label", "family", "objective", "regime")}
             saw, exposed = (tuple(entry.get(part, ())) for part in ("saw", "exposed"))
+            texts["backbone"] = entry.get("backbone", "")
             found[key] = Model(
                 key=key, load=_sorted(load), saw=saw, exposed=exposed, pixels=pixels, **texts
             )
@@ -331,7 +333,8 @@ def _models(
 
 def described(model: Model) -> dict[str, str]:
     """What figures and tables say of a model; nothing that a number depends on."""
-    return {part: getattr(model, part) for part in ("label", "family", "objective", "regime")}
+    parts = ("label", "family", "objective", "regime", *(["backbone"] if model.backbone else []))
+    return {part: getattr(model, part) for part in parts}
 
 
 def _dataset(key: str, datasets: Mapping[str, Any], where: str) -> None:

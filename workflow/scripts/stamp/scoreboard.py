@@ -48,8 +48,11 @@ def model_row(
     headline = scores.row(0, named=True)
     row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
     row |= {part: headline[part] for part in PARTS}
+    row["kind"] = headline["kind"]
     for other in scores[1:].iter_rows(named=True):
         row[predictor_name(other, headline)] = other["stamp"]
+        if other["kind"] != headline["kind"]:
+            row[f"within_{other['kind']}"] = other["within"]
     for one in matched.iter_rows(named=True):
         outcome = one["target"] if one["domain"] == "all" else f"{one['target']}/{one['domain']}"
         row[f"matched:{outcome}"] = one["stamp"]
