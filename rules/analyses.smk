@@ -40,7 +40,12 @@ rule analysis:
         texts=lambda wildcards: texts_of(study_of(wildcards)),
         settings=lambda wildcards: {
             key: study_of(wildcards).statistics[key]
-            for key in ("permutations", "resamples", "level")
+            for key in (
+                "permutations",
+                "resamples",
+                "level",
+                *ANALYSIS_SETTINGS.get(wildcards.analysis, ()),
+            )
         },
         seed=PLAN.seed,
         code=lambda wildcards: code_of("analysis.py", f"stamp.analyses.{wildcards.analysis}"),

@@ -11,6 +11,7 @@ if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
 from stamp.analysis_registry import ANALYSES
+from stamp.analysis_registry import SETTINGS as ANALYSIS_SETTINGS
 from stamp.config import described
 from stamp.config import load as load_config
 from stamp.config import read_classes, weight_files

@@ -15,4 +15,14 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "families": (),
     "strata": ("evaluations",),
     "temperature": ("calibrations",),
+    "alarm": (),
+    "failures": (),
+    "leave_one_out": (),
+    "partials": (),
+    "power": (),
+    "probit": (),
+    "residuals": (),
 }
+
+SETTINGS: dict[str, tuple[str, ...]] = {"alarm": ("delta",)}
+"""Keys of a study's statistics that an analysis reads beside permutations, resamples and level."""

@@ -46,7 +46,13 @@ CALIBRATION_DEFAULTS = {
     "chance_factor": 5.0,
     "chance_auroc": 0.55,
 }
-STATISTICS_DEFAULTS = {"permutations": 10_000, "resamples": 10_000, "level": 0.95, "minimum": 10}
+STATISTICS_DEFAULTS = {
+    "permutations": 10_000,
+    "resamples": 10_000,
+    "level": 0.95,
+    "minimum": 10,
+    "delta": None,  # the median of each outcome
+}
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
 
 
