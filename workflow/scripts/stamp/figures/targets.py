@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -25,6 +24,7 @@ from stamp.figures.data import (
     rho_text,
     shown_outcomes,
 )
+from stamp.figures.panels import Header, columns, grid_of, legend_place
 from stamp.figures.style import (
     BODY,
     FINE,
@@ -32,7 +32,6 @@ from stamp.figures.style import (
     MARGIN,
     SMALL,
     WIDTH,
-    Entry,
     Key,
     Z,
     heading,
@@ -52,39 +51,6 @@ from stamp.figures.style import (
     write,
 )
 
-LEFT, BETWEEN, UNDER = 0.56, 0.45, 0.42  # inches: y labels, between columns, x labels
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What stands over a panel, already broken into lines."""
-
-    title: list[str]
-    rho: list[str]
-    more: list[str]
-
-    @property
-    def height(self) -> float:
-        sizes = ((self.title, BODY), (self.rho, SMALL), (self.more, FINE))
-        return sum(len(lines) * line_height(size) for lines, size in sizes) + 0.06
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Where the panels stand: their columns, their size in inches, the top of each one's frame."""
-
-    columns: int
-    width: float
-    height: float
-    tops: list[float]
-
-    @property
-    def bottom(self) -> float:
-        return self.tops[-1] + self.height + UNDER
-
-    def left(self, at: int) -> float:
-        return LEFT + at % self.columns * (self.width + BETWEEN)
-
 
 @look()
 def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
@@ -95,12 +61,12 @@ def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
         return _nothing(data), table
     texts, note = data.texts, _note(data, models)
     subtitle = "STAMP, from source images alone, against what each model reached on the targets"
-    headers = [header(data, name, _columns(len(names))[1]) for name in names]
-    grid = _grid(headers, heading_height(texts["title"], subtitle))
+    headers = [header(data, name, columns(len(names))[1]) for name in names]
+    grid = grid_of(headers, heading_height(texts["title"], subtitle))
     key = key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
     blocks = legend_blocks(key, aside)
-    place = _legend_place(blocks, grid, len(names))
+    place = legend_place(blocks, grid, len(names))
     foot = max(grid.bottom, legend(blocks, *place))
     figure, page = sheet(foot + notes_height(note, texts["notice"]))
     heading(page, texts["title"], subtitle)
@@ -181,35 +147,6 @@ def header(data: Data, outcome: str, width: float) -> Header:
         wrapped(rho, width, SMALL),
         [line for text in more for line in wrapped(text, width, FINE)],
     )
-
-
-def _columns(count: int) -> tuple[int, float]:
-    """How many columns of panels, and how wide each is in inches."""
-    columns = 2 if count in (1, 2, 4) else 3
-    return columns, (WIDTH - LEFT - MARGIN - (columns - 1) * BETWEEN) / columns
-
-
-def _grid(headers: list[Header], top: float) -> Grid:
-    columns, width = _columns(len(headers))
-    height, tops = 0.78 * width, []
-    for start in range(0, len(headers), columns):
-        row = headers[start : start + columns]
-        top += max(one.height for one in row)
-        tops += [top] * len(row)
-        top += height + UNDER
-    return Grid(columns, width, height, tops)
-
-
-def _legend_place(
-    blocks: dict[str, list[Entry]], grid: Grid, count: int
-) -> tuple[float, float, float]:
-    """Where the legends go: beside the last panel if a place is free and they fit, else below."""
-    if count % grid.columns:
-        left = grid.left(count)
-        beside = (left, grid.tops[-1], WIDTH - MARGIN - left)
-        if legend(blocks, *beside) <= grid.bottom:
-            return beside
-    return MARGIN, grid.bottom, INNER
 
 
 def _points(axes: Axes, rows: pl.DataFrame, key: Key) -> None:
