@@ -83,7 +83,7 @@ def study(
 def _evaluated(
     key: str, quality: float, names: list[str], rng: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """A model's AUROC on the source and on each target, with strata of the first and kinds of the last."""
+    """A model's AUROCs: source, targets, strata of the first target, kinds of the last."""
     common = {"model": key, "class": "macro", "metric": "auroc", "se": 0.01, "n": 2000}
     rows = [{**common, "view": "source", "domain": "all", "value": _auroc(quality, 0.08, rng)}]
     for number, name in enumerate(names):

@@ -148,7 +148,7 @@ def deltas(y: np.ndarray, outcome: str, given: Any) -> list[tuple[float, str]]:
     wanted = given.get(outcome) if isinstance(given, Mapping) else given
     own = (float(np.median(y)), "median") if wanted is None else (float(wanted), "study")
     sweep = [(float(np.quantile(y, one)), f"{100 * one:.0f} % of models fail") for one in QUANTILES]
-    return [own, *sweep]
+    return [own, *(one for one in sweep if one[0] != own[0])]
 
 
 def sides(one: Paired) -> Iterator[tuple[str, np.ndarray]]:

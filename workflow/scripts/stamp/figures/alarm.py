@@ -67,10 +67,10 @@ def _head(rows: pl.DataFrame, count: int) -> Header:
     if ours.is_empty():
         return header(count, title, "too few models fail at the study's threshold", [])
     row = ours.row(0, named=True)
-    named = "median" if row["delta_is"] == "median" else "the study's"
-    first = f"below {row['delta']:.3f} ({named}): F1 {row['f1']:.2f}, always {row['always_f1']:.2f}"
+    named = "the median" if row["delta_is"] == "median" else "the study's"
     precision = "undefined" if row["precision"] is None else f"{row['precision']:.2f}"
-    more = f"precision {precision}, recall {row['recall']:.2f}, n = {row['n']}"
+    first = f"F1 {row['f1']:.2f}, always {row['always_f1']:.2f}, n = {row['n']}"
+    more = f"precision {precision}, recall {row['recall']:.2f}, below {row['delta']:.3f}, {named}"
     return header(count, title, first, [more])
 
 
@@ -78,7 +78,7 @@ def _note(texts: Mapping[str, Any], rows: pl.DataFrame) -> str:
     level, row = f"{100 * texts['level']:g} %", rows.row(0, named=True)
     return (
         f"Means over {row['splits']:,} stratified splits, shaded the {level} interval of STAMP's: "
-        "35 % of the models calibrate the threshold on the score by their F1, the others test it. The "
-        "calibration uses the target labels of its models. Dotted: the study's threshold on the "
-        "outcome, or its median over the models. Always: alarming for every model."
+        "35 % of the models calibrate the threshold on the score by their F1, the others test it. "
+        "The calibration uses the target labels of its models. Dotted: the study's threshold on "
+        "the outcome, or its median over the models. Always: alarming for every model."
     )

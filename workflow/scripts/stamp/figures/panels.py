@@ -144,7 +144,7 @@ def lay_out(
         write(page, left, below, head.more, FINE, color="#404040")
         if at % grid.columns == 0:
             style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
-            page.text(MARGIN + 0.05, top + grid.height / 2, labels[1], **style)
+            page.text(MARGIN, top + grid.height / 2, labels[1], **style)
         frames[name] = panel(figure, (left, top, grid.width, grid.height), f"outcome:{name}")
         frames[name].grid(True)
         frames[name].set_axisbelow(True)

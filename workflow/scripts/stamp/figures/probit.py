@@ -19,6 +19,7 @@ from stamp.figures.data import MINUS, number, p_value
 from stamp.figures.panels import Header, header, lay_out, of_targets
 from stamp.figures.style import FINE, INK, MARGIN, SMALL, limits, look, panel, write
 from stamp.figures.words import in_words
+from stamp.main_table import SCORES
 
 SUBTITLE = "Accuracy on the line: outcome against source metric, both on the probit scale"
 COLOURS = "cividis"  # from blue to yellow, for every kind of colour vision
@@ -38,7 +39,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     heads = {row["outcome"]: _head(row, len(rows)) for row in rows.iter_rows(named=True)}
     points = of_targets(models, texts)
     labels = ("source metric", "outcome")
-    made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, {}, extra=0.45)
+    made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, {}, extra=0.34)
     for row in rows.iter_rows(named=True):
         own = points.filter(pl.col("outcome") == row["outcome"])
         _points(made.frames[row["outcome"]], own, row)
@@ -94,12 +95,15 @@ def _between(low: float, high: float) -> list[float]:
 
 
 def _head(row: Mapping[str, Any], count: int) -> Header:
-    first = f"r = {number(row['r_score'])} for {row['score']}, {number(row['r_source'])} for source"
+    matched = "matched " if row["score"] != SCORES["stamp"] else ""
+    both = f"{matched}STAMP {number(row['r_score'])}, source {number(row['r_source'])}"
     ends = f"{row['low']:.2f} to {row['high']:.2f}".replace("-", MINUS)
     more = [
-        f"difference {number(row['difference'])} ({ends}), Steiger's {p_value(row['steiger_p'])}",
-        f"equivalent within {row['margin']:g}: {p_value(row['tost_p'])}; n = {row['n']}",
+        f"difference {number(row['difference'])} ({ends})",
+        f"Steiger's {p_value(row['steiger_p'])}",
+        f"equivalent within {row['margin']:g}: {p_value(row['tost_p'])}",
     ]
+    first = f"r: {both}, n = {row['n']}"
     return header(count, row["title"], first, more)
 
 
