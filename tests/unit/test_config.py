@@ -295,3 +295,15 @@ def test_names_of_analyses_and_of_lists_of_classes_are_checked(files: dict) -> N
     assert "targets.uci.logits: unknown list of classes 'imagenet_q'" in said
     study["targets"]["uci"]["logits"] = "imagenet_a"
     assert "unknown class 'n01498041'" in mistake(files, studies=["small_digits"])
+
+
+def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert load(files, studies=["small_digits"]).studies["small_digits"].statistics["delta"] is None
+    for delta in (0.5, {"uci": 0.5}):
+        study["statistics"] = {**study.get("statistics", {}), "delta": delta}
+        found = load(files, studies=["small_digits"]).studies["small_digits"]
+        assert found.statistics["delta"] == delta
+    study["statistics"]["delta"] = {"ucy": 0.5}
+    said = mistake(files, studies=["small_digits"])
+    assert said.endswith("statistics.delta: unknown outcome 'ucy': did you mean 'uci'?")

@@ -396,6 +396,13 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         if analysis not in ANALYSES:
             known = suggest(analysis, ANALYSES)
             raise UserError(f"{where}: unknown analysis '{analysis}': {known}")
+    delta = document.get("statistics", {}).get("delta")
+    for outcome in delta if isinstance(delta, dict) else ():
+        known = ["mean", *(document.get("targets") or {})]
+        if outcome.partition("/")[0] not in known:
+            raise UserError(
+                f"{where}: statistics.delta: unknown outcome '{outcome}': {suggest(outcome, known)}"
+            )
     models, unavailable = _models(name, document, zoo)
     for key, model in models.items():
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
