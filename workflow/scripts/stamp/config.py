@@ -398,10 +398,10 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
             raise UserError(f"{where}: unknown analysis '{analysis}': {known}")
     delta = document.get("statistics", {}).get("delta")
     for outcome in delta if isinstance(delta, dict) else ():
-        known = ["mean", *(document.get("targets") or {})]
-        if outcome.partition("/")[0] not in known:
+        names = ["mean", *(document.get("targets") or {})]
+        if outcome.partition("/")[0] not in names:
             raise UserError(
-                f"{where}: statistics.delta: unknown outcome '{outcome}': {suggest(outcome, known)}"
+                f"{where}: statistics.delta: unknown outcome '{outcome}': {suggest(outcome, names)}"
             )
     models, unavailable = _models(name, document, zoo)
     for key, model in models.items():
