@@ -21,10 +21,11 @@ from stamp.analyses import Data
 from stamp.analyses.paired import CONTROL
 from stamp.correlation import FEWEST
 from stamp.errors import UserError, suggest
+from stamp.leaderboard import FLAGS
 from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.outcomes import MEAN, SOURCE, outcomes
 from stamp.ranks import mid_ranks
-from stamp.scoreboard import RULES
+from stamp.scoreboard import PARTS, RULES, TEXTS
 from stamp.scoring import COUNTS
 
 REQUIRED = ("model", "score", "source_metric")
@@ -173,23 +174,24 @@ def study(own: Own, title: str, settings: dict[str, Any], seed: int) -> Data:
 
 
 def board(own: Own) -> pl.DataFrame:
-    """One row a model as in a study's scores, without the flags and parts that it can't have."""
-    empty = [None] * len(own.models)
+    """One row a model as in a study's scores; flags and parts that a table can't have are empty."""
+    count = len(own.models)
+    empty: list[Any] = [None] * count
     excluded = [text or None for text in own.texts.get("excluded", empty)]
-    text: dict[str, list[Any]] = dict.fromkeys(("missing", "temperature_bound", "exposed"), empty)
-    text |= dict.fromkeys(("excluded", *(f"excluded_{rule}" for rule in RULES)), excluded)
-    numbers = {name: own.numbers.get(name, empty) for name in OPTIONAL}
-    numbers |= {f"{CONTROL}{name}": own.numbers[name] for name in own.controls}
-    return pl.DataFrame(
-        {
-            "model": own.models,
-            "stamp": own.numbers["score"],
-            "raw": own.numbers["score"],
-            **{name: pl.Series(column, dtype=pl.Float64) for name, column in numbers.items()},
-            **{name: [False] * len(own.models) for name in ("degenerate", "saturated", "leakage")},
-            **{name: pl.Series(column, dtype=pl.String) for name, column in text.items()},
-        }
-    )
+    rules = ("excluded", *(f"excluded_{rule}" for rule in RULES))
+    texts = {**dict.fromkeys(TEXTS, empty), **dict.fromkeys(rules, excluded)}
+    numbers = {
+        **dict.fromkeys((*PARTS, "temperature"), empty),
+        **{name: own.numbers[name] for name in OPTIONAL if name in own.numbers},
+        **{f"{CONTROL}{name}": own.numbers[name] for name in own.controls},
+        **dict.fromkeys(("stamp", "raw"), own.numbers["score"]),
+    }
+    columns = {
+        **{name: pl.Series(column, dtype=pl.Float64) for name, column in numbers.items()},
+        **{name: pl.Series([False] * count) for name in FLAGS},
+        **{name: pl.Series(column, dtype=pl.String) for name, column in texts.items()},
+    }
+    return pl.DataFrame({"model": own.models, **columns})
 
 
 def evaluations(own: Own) -> pl.DataFrame:

@@ -83,7 +83,8 @@ def results(own: Own, data: Data, out: Path, delta: float | None) -> tuple[str, 
     from stamp.own_table import ranks
 
     kept = pl.col("filter").is_in(FILTERS)
-    found = correlations(data.scores, data.outcomes, data.settings, data.seed).filter(kept)
+    scores = data.scores.drop("exact_stamp")  # empty, and no predictor
+    found = correlations(scores, data.outcomes, data.settings, data.seed).filter(kept)
     places = ranks(own)
     set_apart = data.scores["excluded"].is_not_null().any()
     table = main_table(found if set_apart else found.filter(filter="all"), data.texts)
@@ -102,14 +103,9 @@ def results(own: Own, data: Data, out: Path, delta: float | None) -> tuple[str, 
 
 def _leaderboard(data: Data, places: pl.DataFrame) -> pl.DataFrame:
     """The leaderboard without the columns that a table of one's own leaves empty."""
-    import polars as pl
-
     from stamp.leaderboard import leaderboard
-    from stamp.scoreboard import PARTS
 
-    lacking = [name for name in (*PARTS, "temperature") if name not in data.scores.columns]
-    whole = data.scores.with_columns(pl.lit(None, dtype=pl.Float64).alias(one) for one in lacking)
-    table = leaderboard(whole, data.outcomes, places, data.models)
+    table = leaderboard(data.scores, data.outcomes, places, data.models)
     return table[[name for name in table.columns if table[name].is_not_null().any()]]
 
 

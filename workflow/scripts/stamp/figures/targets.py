@@ -177,11 +177,14 @@ def _points(axes: Axes, rows: pl.DataFrame, key: Key) -> None:
 
 def _note(data: Data, models: pl.DataFrame) -> str:
     note = (
-        f"Horizontal bars: {interval_name(data)} of STAMP. Vertical bars: ±1.96 standard errors "
-        f"of the outcome. {RHO}: Spearman's rank correlation of STAMP and outcome over the filled "
-        f"marks, p by permutation; the source metric's {RHO} is over the same models; partial: "
-        "given the source metric."
+        f"{RHO}: Spearman's rank correlation of STAMP and outcome over the filled marks, p by "
+        f"permutation; the source metric's {RHO} is over the same models; partial: given the "
+        "source metric."
     )
+    if data.outcomes["se"].is_not_null().any():
+        note = f"Vertical bars: ±1.96 standard errors of the outcome. {note}"
+    if models["low"].is_not_null().any():
+        note = f"Horizontal bars: {interval_name(data)} of STAMP. {note}"
     if models["degenerate"].any():
         note += " Degenerate models stand at the raw value of the formula."
     return note
