@@ -15,8 +15,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.analyses import DESCRIBED, Data, describe, frame, nothing, why
-from stamp.analyses.paired import ABOUT, NOTHING, Paired, pairings, spoken
+from stamp.analyses import Data, frame, nothing, why
+from stamp.analyses.paired import (
+    ABOUT,
+    NOTHING,
+    OF_MODEL,
+    Paired,
+    described,
+    of_model,
+    pairings,
+    spoken,
+)
 from stamp.correlation import percentile_interval
 
 SPLITS, SHARE = 1_000, 0.35
@@ -46,10 +55,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
-    "models": pl.String,
-    "outcome": pl.String,
-    "score": pl.String,
+    **OF_MODEL,
     "value": pl.Float64,
     "delta": pl.Float64,
     "fails": pl.Boolean,
@@ -206,7 +212,7 @@ def summary(found: Tested, level: float) -> dict[str, float]:
 
 def models(data: Data) -> pl.DataFrame:
     """Whether each model fails at the study's delta, and how often it was alarmed when tested."""
-    said = {row["model"]: row for row in describe(data).iter_rows(named=True)}
+    said = described(data)
     given, rows = data.settings.get("delta"), []
     for one in pairings(data):
         known = np.flatnonzero(one.known())
@@ -219,8 +225,7 @@ def models(data: Data) -> pl.DataFrame:
             alarmed = tested(x, fails, calibration_splits(fails, SPLITS, data.seed), F1).alarmed
         rows += [
             {
-                **said[one.keys[at]],
-                **{name: one.about[name] for name in ("models", "outcome", "score")},
+                **of_model(said, one, int(at)),
                 "value": y[place],
                 "delta": delta,
                 "fails": bool(fails[place]),

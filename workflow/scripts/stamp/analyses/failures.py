@@ -14,8 +14,17 @@ import numpy as np
 import polars as pl
 
 from stamp import leaderboard
-from stamp.analyses import DESCRIBED, Data, describe, frame, nothing, why
-from stamp.analyses.paired import ABOUT, NOTHING, Paired, pairings, spoken
+from stamp.analyses import Data, frame, nothing, why
+from stamp.analyses.paired import (
+    ABOUT,
+    NOTHING,
+    OF_MODEL,
+    Paired,
+    described,
+    of_model,
+    pairings,
+    spoken,
+)
 from stamp.correlation import FEWEST
 from stamp.ranks import mid_ranks
 from stamp.scoreboard import RULES
@@ -24,12 +33,7 @@ MOST = 5  # models listed for each outcome
 FAR = 1 / 3  # of the number of models: 15 of 44, as in the paper
 BLANK = dict.fromkeys((*leaderboard.FLAGS, "exposed", "missing", "temperature_bound", "excluded"))
 PARTS = ("within", "total", "temperature", "spread")
-TABLE = {
-    **ABOUT,
-    "n": pl.Int64,
-    "place": pl.Int64,
-    "model": pl.String,
-    "label": pl.String,
+RANKED: dict[str, Any] = {
     "value_score": pl.Float64,
     "value_outcome": pl.Float64,
     "rank_score": pl.Float64,
@@ -38,6 +42,14 @@ TABLE = {
     "difference": pl.Float64,
     "far": pl.Boolean,
     "flags": pl.String,
+}
+TABLE = {
+    **ABOUT,
+    "n": pl.Int64,
+    "place": pl.Int64,
+    "model": pl.String,
+    "label": pl.String,
+    **RANKED,
     "models_far": pl.Int64,
     "flagged": pl.Int64,
     "flagged_far": pl.Int64,
@@ -46,18 +58,8 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
-    "models": pl.String,
-    "outcome": pl.String,
-    "score": pl.String,
-    "value_score": pl.Float64,
-    "value_outcome": pl.Float64,
-    "rank_score": pl.Float64,
-    "rank_outcome": pl.Float64,
-    "rank_source": pl.Float64,
-    "difference": pl.Float64,
-    "far": pl.Boolean,
-    "flags": pl.String,
+    **OF_MODEL,
+    **RANKED,
     **dict.fromkeys(PARTS, pl.Float64),
     "rank_within": pl.Float64,
     "rank_total": pl.Float64,
@@ -106,13 +108,12 @@ def ranked(one: Paired) -> list[dict[str, Any]]:
 
 def models(data: Data) -> pl.DataFrame:
     """Every model with its ranks for every outcome, its flags and the parts of its score."""
-    said = {row["model"]: row for row in describe(data).iter_rows(named=True)}
+    said = described(data)
     board = {row["model"]: row for row in data.scores.iter_rows(named=True)}
     parts = _part_ranks(data)
     rows = [
         {
-            **said[row["model"]],
-            **{name: one.about[name] for name in ("models", "outcome", "score")},
+            **of_model(said, one, one.keys.index(row["model"])),
             **row,
             "flags": flags(board[row["model"]]),
             **{part: board[row["model"]].get(part) for part in PARTS},

@@ -8,17 +8,24 @@ import numpy as np
 import polars as pl
 
 from stamp.analyses import (
-    DESCRIBED,
     RHO,
     Data,
-    describe,
     frame,
     nothing,
     number,
     rank_correlation,
     why,
 )
-from stamp.analyses.paired import ABOUT, NOTHING, Paired, pairings, spoken
+from stamp.analyses.paired import (
+    ABOUT,
+    NOTHING,
+    OF_MODEL,
+    Paired,
+    described,
+    of_model,
+    pairings,
+    spoken,
+)
 from stamp.correlation import FEWEST, LeaveOneOut, asymptotic_p, leave_one_out
 
 TABLE = {
@@ -38,10 +45,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
-    "models": pl.String,
-    "outcome": pl.String,
-    "score": pl.String,
+    **OF_MODEL,
     "rho_without": pl.Float64,
     "change": pl.Float64,
     "reason": pl.String,
@@ -56,7 +60,7 @@ def without_each(x: np.ndarray, y: np.ndarray) -> LeaveOneOut | None:
 
 def models(data: Data) -> pl.DataFrame:
     """Rho of every outcome without each model, and how far that moves it."""
-    said = {row["model"]: row for row in describe(data).iter_rows(named=True)}
+    said = described(data)
     rows = []
     for one in pairings(data):
         known = one.known()
@@ -64,15 +68,9 @@ def models(data: Data) -> pl.DataFrame:
         if found is None:
             continue
         whole = rank_correlation(one.x, one.y)
-        keys = [key for key, there in zip(one.keys, known, strict=True) if there]
         rows += [
-            {
-                **said[key],
-                **{name: one.about[name] for name in ("models", "outcome", "score")},
-                "rho_without": rho,
-                "change": rho - whole,
-            }
-            for key, rho in zip(keys, found.rho.tolist(), strict=True)
+            {**of_model(said, one, int(at)), "rho_without": rho, "change": rho - whole}
+            for at, rho in zip(np.flatnonzero(known), found.rho.tolist(), strict=True)
         ]
     few = f"no outcome has {FEW} models with a score and a value"
     return frame(rows, MODELS) if rows else nothing(MODELS, few)

@@ -6,14 +6,14 @@ labeled for some of the classes only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from stamp.analyses import Data, filters, kept, shown_outcomes
+from stamp.analyses import DESCRIBED, Data, describe, filters, kept, shown_outcomes
 from stamp.main_table import SCORES, target_title
 from stamp.outcomes import MEAN, source_outcome, values
 
@@ -23,6 +23,10 @@ ABOUT: dict[str, Any] = {
     "outcome": pl.String,
     "title": pl.String,
     "score": pl.String,
+}
+OF_MODEL: dict[str, Any] = {
+    **DESCRIBED,
+    **{name: kind for name, kind in ABOUT.items() if name != "title"},
 }
 SPOKEN = 6  # outcomes of which a sentence speaks one by one; of more, of their mean alone
 CONTROL = "control:"  # columns of the scores that a user asks to control for
@@ -72,6 +76,17 @@ def pairings(data: Data, matched: bool = True) -> Iterator[Paired]:
                 found["stamp_matched"] = _numbers(rows, column)
             for name, score in found.items():
                 yield _paired(data, which, outcome, SCORES[name], rows, score)
+
+
+def described(data: Data) -> dict[str, dict[str, Any]]:
+    """What is said of each model, by its key."""
+    return {row["model"]: row for row in describe(data).iter_rows(named=True)}
+
+
+def of_model(said: Mapping[str, dict[str, Any]], one: Paired, at: int) -> dict[str, Any]:
+    """The columns ``OF_MODEL`` of the model at one place."""
+    about = {name: one.about[name] for name in ("models", "outcome", "score")}
+    return {**said[one.keys[at]], **about}
 
 
 def _paired(

@@ -14,8 +14,17 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from stamp.analyses import DESCRIBED, Data, describe, frame, nothing, number, p_text, why
-from stamp.analyses.paired import ABOUT, NOTHING, Paired, pairings, spoken
+from stamp.analyses import Data, frame, nothing, number, p_text, why
+from stamp.analyses.paired import (
+    ABOUT,
+    NOTHING,
+    OF_MODEL,
+    Paired,
+    described,
+    of_model,
+    pairings,
+    spoken,
+)
 from stamp.dependent import FEWEST, difference_interval, steiger, tost, williams
 from stamp.metrics.lines import Line, accuracy_on_the_line, probit, probit_line
 
@@ -47,10 +56,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
-    "models": pl.String,
-    "outcome": pl.String,
-    "score": pl.String,
+    **OF_MODEL,
     "value_score": pl.Float64,
     "value_source": pl.Float64,
     "value_outcome": pl.Float64,
@@ -118,7 +124,7 @@ def lines(one: Paired) -> Lines | str:
 
 def models(data: Data) -> pl.DataFrame:
     """Every model's values, its distances from both lines, and what the others' lines predict."""
-    said = {row["model"]: row for row in describe(data).iter_rows(named=True)}
+    said = described(data)
     rows = []
     for one in pairings(data):
         found = lines(one)
@@ -127,8 +133,7 @@ def models(data: Data) -> pl.DataFrame:
         of = {"source": found.of_source, "score": found.of_score}
         rows += [
             {
-                **said[one.keys[at]],
-                **{name: one.about[name] for name in ("models", "outcome", "score")},
+                **of_model(said, one, int(at)),
                 "value_score": found.score[place],
                 "value_source": one.source[at],
                 "value_outcome": one.y[at],

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.analyses import DESCRIBED, RHO, Data, describe, frame, nothing, number, p_text, why
-from stamp.analyses.paired import ABOUT, NOTHING, pairings, spoken
+from stamp.analyses import RHO, Data, frame, nothing, number, p_text, why
+from stamp.analyses.paired import ABOUT, NOTHING, OF_MODEL, described, of_model, pairings, spoken
 from stamp.analyses.probit import Lines, lines
 from stamp.correlation import (
     CHUNK,
@@ -43,10 +43,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
-    "models": pl.String,
-    "outcome": pl.String,
-    "score": pl.String,
+    **OF_MODEL,
     "value_score": pl.Float64,
     "value_outcome": pl.Float64,
     "residual": pl.Float64,
@@ -87,7 +84,7 @@ def _residuals(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def models(data: Data) -> pl.DataFrame:
     """Every model's residual beside its score."""
-    said = {row["model"]: row for row in describe(data).iter_rows(named=True)}
+    said = described(data)
     rows = []
     for one in pairings(data):
         found = lines(one)
@@ -95,8 +92,7 @@ def models(data: Data) -> pl.DataFrame:
             continue
         rows += [
             {
-                **said[one.keys[at]],
-                **{name: one.about[name] for name in ("models", "outcome", "score")},
+                **of_model(said, one, int(at)),
                 "value_score": found.score[place],
                 "value_outcome": one.y[at],
                 "residual": found.of_source.loo_residuals[place],

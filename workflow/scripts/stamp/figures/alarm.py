@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from stamp.analyses.alarm import F1, SOURCE_METRIC
 from stamp.figures.panels import Header, header, lay_out, of_targets
 from stamp.figures.style import INK, Entry, Paint, look
-from stamp.figures.words import in_words
+from stamp.figures.words import nothing_to_draw
 
 SUBTITLE = "STAMP as an alarm before deployment: F1 on the models that did not calibrate it"
 OURS, SOURCE, ALWAYS = "#0072B2", "#E69F00", "#808080"
@@ -25,9 +25,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     """The figure of the analysis ``alarm`` from its table; words where there is nothing."""
     rows = of_targets(table.filter(pl.col("rule") == F1), texts)
     if rows.is_empty():
-        reasons = table["reason"].drop_nulls()
-        words = reasons[0] if len(reasons) else "no outcome has an alarm"
-        return in_words(texts, SUBTITLE, f"Nothing to draw: {words}.")
+        return nothing_to_draw(table, texts, SUBTITLE, "no outcome has an alarm")
     parts = {str(name): part for (name,), part in rows.group_by("outcome", maintain_order=True)}
     heads = {name: _head(part, len(parts)) for name, part in parts.items()}
     blocks = {

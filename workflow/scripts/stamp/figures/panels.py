@@ -138,19 +138,25 @@ def lay_out(
     notes(page, note, texts["notice"])
     frames = {}
     for at, (name, head) in enumerate(heads.items()):
-        left, top = grid.left(at), grid.tops[at]
-        below = write(page, left, top - head.height, head.title, BODY, weight="bold")
-        below = write(page, left, below, head.rho, SMALL)
-        write(page, left, below, head.more, FINE, color="#404040")
-        if at % grid.columns == 0:
-            style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
-            page.text(MARGIN, top + grid.height / 2, labels[1], **style)
-        frames[name] = panel(figure, (left, top, grid.width, grid.height), f"outcome:{name}")
+        frames[name] = frame_under(figure, page, grid, at, head, labels[1])
+        frames[name].set_label(f"outcome:{name}")
         frames[name].grid(True)
         frames[name].set_axisbelow(True)
         if at + grid.columns >= len(heads):
             frames[name].set_xlabel(labels[0], labelpad=2)
     return Panels(figure, page, grid, frames, foot)
+
+
+def frame_under(figure: Figure, page: Axes, grid: Grid, at: int, head: Header, label: str) -> Axes:
+    """The empty frame at a place of the grid, its head over it, the y label left of a row."""
+    left, top = grid.left(at), grid.tops[at]
+    below = write(page, left, top - head.height, head.title, BODY, weight="bold")
+    below = write(page, left, below, head.rho, SMALL)
+    write(page, left, below, head.more, FINE, color="#404040")
+    if at % grid.columns == 0:
+        style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
+        page.text(MARGIN, top + grid.height / 2, label, **style)
+    return panel(figure, (left, top, grid.width, grid.height), f"panel:{at}")
 
 
 def of_targets(rows: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataFrame:

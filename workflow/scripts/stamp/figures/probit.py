@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 from stamp.figures.data import MINUS, number, p_value
 from stamp.figures.panels import Header, header, lay_out, of_targets
 from stamp.figures.style import FINE, INK, MARGIN, SMALL, limits, look, panel, write
-from stamp.figures.words import in_words
+from stamp.figures.words import nothing_to_draw
 from stamp.main_table import SCORES
 
 SUBTITLE = "Accuracy on the line: outcome against source metric, both on the probit scale"
@@ -33,9 +33,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     """The figure of the analysis ``probit`` from its two tables; words where there is nothing."""
     rows = of_targets(table, texts).drop_nulls("r_score")
     if rows.is_empty():
-        reasons = table["reason"].drop_nulls()
-        words = reasons[0] if len(reasons) else "no outcome has a line"
-        return in_words(texts, SUBTITLE, f"Nothing to draw: {words}.")
+        return nothing_to_draw(table, texts, SUBTITLE, "no outcome has a line")
     heads = {row["outcome"]: _head(row, len(rows)) for row in rows.iter_rows(named=True)}
     points = of_targets(models, texts)
     labels = ("source metric", "outcome")

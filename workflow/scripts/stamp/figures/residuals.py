@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from stamp.figures.data import MINUS, RHO, number, p_value
 from stamp.figures.panels import Header, header, lay_out, of_targets
 from stamp.figures.style import MUTED, Key, key_of, legend_blocks, limits, look, mark
-from stamp.figures.words import in_words
+from stamp.figures.words import nothing_to_draw
 
 SUBTITLE = "STAMP against the residual of each outcome from its line on the source metric"
 
@@ -23,9 +23,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     """The figure of the analysis ``residuals`` from its tables; words where there is nothing."""
     rows = of_targets(table, texts).drop_nulls("rho")
     if rows.is_empty():
-        reasons = table["reason"].drop_nulls()
-        words = reasons[0] if len(reasons) else "no outcome has residuals"
-        return in_words(texts, SUBTITLE, f"Nothing to draw: {words}.")
+        return nothing_to_draw(table, texts, SUBTITLE, "no outcome has residuals")
     points = of_targets(models, texts).drop_nulls("residual")
     key = key_of(points["objective"], points["family"])
     heads = {row["outcome"]: _head(row, len(rows)) for row in rows.iter_rows(named=True)}

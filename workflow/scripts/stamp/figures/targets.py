@@ -24,12 +24,11 @@ from stamp.figures.data import (
     rho_text,
     shown_outcomes,
 )
-from stamp.figures.panels import Header, columns, grid_of, legend_place
+from stamp.figures.panels import Header, columns, frame_under, grid_of, legend_place
 from stamp.figures.style import (
     BODY,
     FINE,
     INNER,
-    MARGIN,
     SMALL,
     WIDTH,
     Key,
@@ -45,7 +44,6 @@ from stamp.figures.style import (
     mark,
     notes,
     notes_height,
-    panel,
     sheet,
     wrapped,
     write,
@@ -73,14 +71,8 @@ def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
     legend(blocks, *place, axes=page)
     notes(page, note, texts["notice"])
     for at, (name, head) in enumerate(zip(names, headers, strict=True)):
-        left, top = grid.left(at), grid.tops[at]
-        below = write(page, left, top - head.height, head.title, BODY, weight="bold")
-        below = write(page, left, below, head.rho, SMALL)
-        write(page, left, below, head.more, FINE, color="#404040")
-        if at % grid.columns == 0:
-            style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
-            page.text(MARGIN + 0.05, top + grid.height / 2, metric_name(data, name), **style)
-        axes = panel(figure, (left, top, grid.width, grid.height), f"outcome:{name}")
+        axes = frame_under(figure, page, grid, at, head, metric_name(data, name))
+        axes.set_label(f"outcome:{name}")
         mine = table.filter(pl.col("outcome") == name)
         fixed = table.filter(~pl.col("matched"))
         axes.set_xlim(*limits(mine if matched(data, name) else fixed, "low", "score", "high"))
