@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.row import Row, table
 from stamp.errors import suggest
 
-NAMES = ("correlation", "score", "pixels", "forward", "memory", "streaming", "planning")
+NAMES = ("correlation", "score", "pixels", "forward", "memory", "streaming", "planning", "analyses")
 
 
 def main(names: list[str]) -> None:

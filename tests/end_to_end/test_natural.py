@@ -301,6 +301,15 @@ def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a
         assert {"aug_composite", "embedding_instability", "fd_frechet", "tta_multi"} <= known
 
 
+def test_another_delta_runs_the_alarm_again_and_nothing_else(done: Done) -> None:
+    delta = {"objectnet": 0.3}
+    done.project.edit("studies/natural.yaml", lambda s: s["statistics"].update(delta=delta))
+    jobs = done.project.plan()
+    done.project.edit("studies/natural.yaml", lambda s: s["statistics"].pop("delta"))
+    assert set(jobs) == {"analysis natural alarm", "analysis_figure natural alarm"}
+    assert not done.project.plan()
+
+
 def test_more_pairs_to_score_at_need_no_forward_pass(done: Done) -> None:
     done.project.edit("studies/natural.yaml", lambda s: s["pairs"].update(counts=[30, 60]))
     jobs = done.project.plan()

@@ -357,3 +357,15 @@ def test_lines_through_all_models_are_drawn_only_where_a_metric_needs_them(files
     assert digits(files).lines
     study["metrics"] = ["entropy", "tta_flip"]
     assert not digits(files).lines
+
+
+def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert load(files, studies=["small_digits"]).studies["small_digits"].statistics["delta"] is None
+    for delta in (0.5, {"uci": 0.5}):
+        study["statistics"] = {**study.get("statistics", {}), "delta": delta}
+        found = load(files, studies=["small_digits"]).studies["small_digits"]
+        assert found.statistics["delta"] == delta
+    study["statistics"]["delta"] = {"ucy": 0.5}
+    said = mistake(files, studies=["small_digits"])
+    assert said.endswith("statistics.delta: unknown outcome 'ucy': did you mean 'uci'?")

@@ -7,18 +7,25 @@ Named here as text, so that planning imports no analysis. An analysis is the mod
 from __future__ import annotations
 
 ANALYSES: dict[str, tuple[str, ...]] = {
+    "ablation": (),
+    "alarm": (),
+    "backbones": (),
     "baselines": ("metrics",),
     "corruptions": ("evaluations",),
     "cost": ("costs", "metrics"),
     "counts": ("counts",),
+    "failures": (),
     "families": (),
+    "kinds": ("metrics",),
+    "leave_one_out": (),
+    "objectives": (),
+    "partials": (),
+    "power": (),
+    "probit": (),
+    "regimes": (),
+    "residuals": (),
     "strata": ("evaluations",),
     "temperature": ("calibrations",),
-    "ablation": (),
-    "backbones": (),
-    "kinds": ("metrics",),
-    "objectives": (),
-    "regimes": (),
 }
 
 # The further forward passes that an analysis reads, by its name; kinds are in `stamp.pass_kinds`.
@@ -26,4 +33,4 @@ ANALYSES: dict[str, tuple[str, ...]] = {
 PASSES: dict[str, tuple[str, ...]] = {}
 
 # Keys of a study's ``statistics`` that only these analyses take.
-OPTIONS: dict[str, tuple[str, ...]] = {"baselines": ("mixed",)}
+OPTIONS: dict[str, tuple[str, ...]] = {"alarm": ("delta",), "baselines": ("mixed",)}

@@ -54,6 +54,7 @@ STATISTICS_DEFAULTS = {
     "level": 0.95,
     "minimum": 10,
     "mixed": False,
+    "delta": None,  # the median of each outcome
 }
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
 
@@ -441,6 +442,13 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
             known = suggest(analysis, ANALYSES)
             raise UserError(f"{where}: unknown analysis '{analysis}': {known}")
     metrics = _metrics(document, where)
+    delta = document.get("statistics", {}).get("delta")
+    for outcome in delta if isinstance(delta, dict) else ():
+        names = ["mean", *(document.get("targets") or {})]
+        if outcome.partition("/")[0] not in names:
+            raise UserError(
+                f"{where}: statistics.delta: unknown outcome '{outcome}': {suggest(outcome, names)}"
+            )
     models, unavailable = _models(name, document, zoo)
     for key, model in models.items():
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):

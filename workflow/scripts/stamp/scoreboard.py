@@ -84,8 +84,8 @@ def scoreboard(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 
 def predictors(columns: Sequence[str]) -> list[str]:
     """The columns of a scoreboard that predict outcomes, the headline first."""
-    others = [name for name in columns if name.startswith("stamp_")]
-    return ["stamp", "exact_stamp", *others]
+    others = [name for name in columns if name == "exact_stamp" or name.startswith("stamp_")]
+    return ["stamp", *sorted(others, key=lambda name: name != "exact_stamp")]
 
 
 def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:

@@ -239,7 +239,9 @@ def number(value: float | None) -> str:
 
 def p_text(value: float | None) -> str:
     """A p for a sentence."""
-    return "p undefined" if value is None else f"p = {value:.4f}"
+    if value is None:
+        return "p undefined"
+    return f"p = {value:.4f}" if value >= 0.00005 else "p < 0.0001"
 
 
 def why(table: pl.DataFrame) -> str | None:

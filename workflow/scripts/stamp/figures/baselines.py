@@ -29,7 +29,7 @@ from stamp.figures.style import (
     shortened,
     widest,
 )
-from stamp.figures.words import in_words
+from stamp.figures.words import nothing_to_draw
 from stamp.outcomes import MEAN
 
 ROW, BARS = 0.22, 1.7  # inches: a row, the bars
@@ -50,9 +50,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     """The figure of the analysis ``baselines`` from its table; words where there is nothing."""
     rows = table.filter((pl.col("models") == "declared") & pl.col("oriented").is_not_null())
     if rows.is_empty():
-        reasons = table["reason"].drop_nulls()
-        words = reasons[0] if len(reasons) else "no predictor has a correlation"
-        return in_words(texts, SUBTITLE, f"Nothing to draw: {words}.")
+        return nothing_to_draw(table, texts, SUBTITLE, "no predictor has a correlation")
     mean = rows.filter(pl.col("outcome") == AVERAGE).sort("oriented", descending=True)
     order = mean["predictor"].to_list()
     columns = [name for name in rows["outcome"].unique(maintain_order=True) if name != MEAN]

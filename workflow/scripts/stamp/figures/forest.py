@@ -70,7 +70,9 @@ def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
     down = [True, True, False]
     rows = board(data).sort("counted", "score", "model", descending=down, nulls_last=True)
     texts, layout = data.texts, _layout(rows)
-    subtitle = f"STAMP of each model, best first, with its {interval_name(data)}"
+    subtitle = "STAMP of each model, best first"
+    if rows["low"].is_not_null().any():
+        subtitle += f", with its {interval_name(data)}"
     heads = _heads(data, layout)
     over = max(len(lines) for *_, lines in heads) * line_height(SMALL) + 0.06
     top = heading_height(texts["title"], subtitle) + over
@@ -125,9 +127,9 @@ def _heads(data: Data, layout: Layout) -> list[tuple[float, str, list[str]]]:
 
 
 def _rank(one: Mapping[str, Any]) -> str:
-    """The interval of a model's rank in whole ranks, or a dash where it has none."""
+    """The interval of a model's rank in whole ranks, its rank alone, or a dash without either."""
     if one["rank_low"] is None or one["rank_high"] is None:
-        return DASH
+        return DASH if one["rank"] is None else f"{one['rank']:g}"
     low, high = floor(one["rank_low"]), ceil(one["rank_high"])
     return f"{low}" if low == high else f"{low}{DASH}{high}"
 
@@ -197,8 +199,10 @@ def _panel(
 
 
 def _note(data: Data, rows: pl.DataFrame) -> str:
-    parts = [f"Rank: {interval_name(data)} of the rank among all scored models."]
-    if rows["source"].is_not_null().any():
+    parts = ["Rank: among all models, by score."]
+    if rows["rank_low"].is_not_null().any():
+        parts = [f"Rank: {interval_name(data)} of the rank among all scored models."]
+    if rows["source_se"].is_not_null().any():
         parts.append("Grey: source metric, bars of ±1.96 standard errors.")
     if rows["degenerate"].any():
         parts.append("Degenerate models: at the raw value of the formula, no interval, no rank.")

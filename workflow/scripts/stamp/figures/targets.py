@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -25,14 +24,13 @@ from stamp.figures.data import (
     rho_text,
     shown_outcomes,
 )
+from stamp.figures.panels import Header, columns, frame_under, grid_of, legend_place
 from stamp.figures.style import (
     BODY,
     FINE,
     INNER,
-    MARGIN,
     SMALL,
     WIDTH,
-    Entry,
     Key,
     Z,
     heading,
@@ -46,44 +44,10 @@ from stamp.figures.style import (
     mark,
     notes,
     notes_height,
-    panel,
     sheet,
     wrapped,
     write,
 )
-
-LEFT, BETWEEN, UNDER = 0.56, 0.45, 0.42  # inches: y labels, between columns, x labels
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What stands over a panel, already broken into lines."""
-
-    title: list[str]
-    rho: list[str]
-    more: list[str]
-
-    @property
-    def height(self) -> float:
-        sizes = ((self.title, BODY), (self.rho, SMALL), (self.more, FINE))
-        return sum(len(lines) * line_height(size) for lines, size in sizes) + 0.06
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Where the panels stand: their columns, their size in inches, the top of each one's frame."""
-
-    columns: int
-    width: float
-    height: float
-    tops: list[float]
-
-    @property
-    def bottom(self) -> float:
-        return self.tops[-1] + self.height + UNDER
-
-    def left(self, at: int) -> float:
-        return LEFT + at % self.columns * (self.width + BETWEEN)
 
 
 @look()
@@ -95,26 +59,20 @@ def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
         return _nothing(data), table
     texts, note = data.texts, _note(data, models)
     subtitle = "STAMP, from source images alone, against what each model reached on the targets"
-    headers = [header(data, name, _columns(len(names))[1]) for name in names]
-    grid = _grid(headers, heading_height(texts["title"], subtitle))
+    headers = [header(data, name, columns(len(names))[1]) for name in names]
+    grid = grid_of(headers, heading_height(texts["title"], subtitle))
     key = key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
     blocks = legend_blocks(key, aside)
-    place = _legend_place(blocks, grid, len(names))
+    place = legend_place(blocks, grid, len(names))
     foot = max(grid.bottom, legend(blocks, *place))
     figure, page = sheet(foot + notes_height(note, texts["notice"]))
     heading(page, texts["title"], subtitle)
     legend(blocks, *place, axes=page)
     notes(page, note, texts["notice"])
     for at, (name, head) in enumerate(zip(names, headers, strict=True)):
-        left, top = grid.left(at), grid.tops[at]
-        below = write(page, left, top - head.height, head.title, BODY, weight="bold")
-        below = write(page, left, below, head.rho, SMALL)
-        write(page, left, below, head.more, FINE, color="#404040")
-        if at % grid.columns == 0:
-            style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
-            page.text(MARGIN + 0.05, top + grid.height / 2, metric_name(data, name), **style)
-        axes = panel(figure, (left, top, grid.width, grid.height), f"outcome:{name}")
+        axes = frame_under(figure, page, grid, at, head, metric_name(data, name))
+        axes.set_label(f"outcome:{name}")
         mine = table.filter(pl.col("outcome") == name)
         fixed = table.filter(~pl.col("matched"))
         axes.set_xlim(*limits(mine if matched(data, name) else fixed, "low", "score", "high"))
@@ -183,35 +141,6 @@ def header(data: Data, outcome: str, width: float) -> Header:
     )
 
 
-def _columns(count: int) -> tuple[int, float]:
-    """How many columns of panels, and how wide each is in inches."""
-    columns = 2 if count in (1, 2, 4) else 3
-    return columns, (WIDTH - LEFT - MARGIN - (columns - 1) * BETWEEN) / columns
-
-
-def _grid(headers: list[Header], top: float) -> Grid:
-    columns, width = _columns(len(headers))
-    height, tops = 0.78 * width, []
-    for start in range(0, len(headers), columns):
-        row = headers[start : start + columns]
-        top += max(one.height for one in row)
-        tops += [top] * len(row)
-        top += height + UNDER
-    return Grid(columns, width, height, tops)
-
-
-def _legend_place(
-    blocks: dict[str, list[Entry]], grid: Grid, count: int
-) -> tuple[float, float, float]:
-    """Where the legends go: beside the last panel if a place is free and they fit, else below."""
-    if count % grid.columns:
-        left = grid.left(count)
-        beside = (left, grid.tops[-1], WIDTH - MARGIN - left)
-        if legend(blocks, *beside) <= grid.bottom:
-            return beside
-    return MARGIN, grid.bottom, INNER
-
-
 def _points(axes: Axes, rows: pl.DataFrame, key: Key) -> None:
     """Every model's mark at its score and value, with its bars."""
     axes.grid(True)
@@ -240,11 +169,14 @@ def _points(axes: Axes, rows: pl.DataFrame, key: Key) -> None:
 
 def _note(data: Data, models: pl.DataFrame) -> str:
     note = (
-        f"Horizontal bars: {interval_name(data)} of STAMP. Vertical bars: ±1.96 standard errors "
-        f"of the outcome. {RHO}: Spearman's rank correlation of STAMP and outcome over the filled "
-        f"marks, p by permutation; the source metric's {RHO} is over the same models; partial: "
-        "given the source metric."
+        f"{RHO}: Spearman's rank correlation of STAMP and outcome over the filled marks, p by "
+        f"permutation; the source metric's {RHO} is over the same models; partial: given the "
+        "source metric."
     )
+    if data.outcomes["se"].is_not_null().any():
+        note = f"Vertical bars: ±1.96 standard errors of the outcome. {note}"
+    if models["low"].is_not_null().any():
+        note = f"Horizontal bars: {interval_name(data)} of STAMP. {note}"
     if models["degenerate"].any():
         note += " Degenerate models stand at the raw value of the formula."
     return note

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
 from matplotlib.figure import Figure
 
 from stamp.figures.style import (
@@ -21,6 +22,15 @@ from stamp.figures.style import (
     wrapped,
     write,
 )
+
+
+def nothing_to_draw(
+    table: pl.DataFrame, texts: Mapping[str, Any], subtitle: str, otherwise: str
+) -> Figure:
+    """The figure of an analysis without rows to draw: the first reason of its table."""
+    reasons = table["reason"].drop_nulls()
+    words = reasons[0] if len(reasons) else otherwise
+    return in_words(texts, subtitle, f"Nothing to draw: {words}.")
 
 
 @look()

@@ -37,7 +37,8 @@ class Line:
     """The line of target on source, both on the probit scale.
 
     ``residuals`` [M] are on the probit scale; ``loo`` [M] is each model's target value as the line
-    through all other models predicts it, on the original scale.
+    through all other models predicts it, on the original scale, and ``loo_residuals`` [M] how far
+    the model is from that prediction on the probit scale.
     """
 
     r: float
@@ -45,6 +46,7 @@ class Line:
     intercept: float
     residuals: Array
     loo: Array
+    loo_residuals: Array
     reason: str = ""
 
 
@@ -126,28 +128,39 @@ def aline(
     return Aline(ndtr(slope * x + intercept), ndtr(w), slope, intercept, r2, len(a), reason)
 
 
-def accuracy_on_the_line(source: ArrayLike, target: ArrayLike, n: int) -> Line:
+def accuracy_on_the_line(
+    source: ArrayLike, target: ArrayLike, n: int, n_target: int | None = None
+) -> Line:
     """Least squares of probit(target) on probit(source), shares clipped to ``[.5/n, 1 - .5/n]``.
 
-    A leave-one-out prediction is ``Phi(y_i - e_i / (1 - h_i))`` with the residual e and leverage h
-    of model i. Of AUROCs the probit is ``d' / sqrt 2`` under the binormal model, so the line serves
-    them too. Models without one of the values are left out (NaN).
+    ``n_target`` is the number of images of the target where that is another. Of AUROCs the probit
+    is ``d' / sqrt 2`` under the binormal model, so the line serves them too.
     Miller et al., Accuracy on the line, ICML 2021.
     """
-    x, y = probit(source, n), probit(target, n)
+    return probit_line(probit(source, n), probit(target, n_target or n))
+
+
+def probit_line(x: ArrayLike, y: ArrayLike) -> Line:
+    """Least squares of y, on the probit scale, on any x.
+
+    A leave-one-out prediction is ``Phi(y_i - e_i / (1 - h_i))`` with the residual e and leverage h
+    of model i. Models without one of the values are left out (NaN).
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     both = np.isfinite(x) & np.isfinite(y)
     nothing = np.full(len(x), np.nan)
     if both.sum() < FEWEST or np.ptp(x[both]) == 0:
         few = f"{both.sum()} models have both values, {FEWEST} needed"
-        reason = few if both.sum() < FEWEST else "all models are equal on the source"
-        return Line(np.nan, np.nan, np.nan, nothing, nothing.copy(), reason)
+        reason = few if both.sum() < FEWEST else "all models have equal values to draw a line on"
+        return Line(np.nan, np.nan, np.nan, nothing, nothing.copy(), nothing.copy(), reason)
     slope, intercept, r = _fit(x[both], y[both])
     residuals = y - (slope * x + intercept)
     centred = x - x[both].mean()
     free = 1 - 1 / both.sum() - centred**2 / (centred[both] ** 2).sum()
     # a model that alone gives the line its slope leaves none when it is left out
     free = np.where(free > 1e-9, free, np.nan)
-    return Line(r, slope, intercept, residuals, ndtr(y - residuals / free))
+    left_out = residuals / free
+    return Line(r, slope, intercept, residuals, ndtr(y - left_out), left_out)
 
 
 def _usable_pairs(

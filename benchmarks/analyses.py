@@ -1,0 +1,37 @@
+"""How long the analyses of a study as large as the paper's medical one take."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from time import perf_counter
+from unittest.mock import patch
+
+from benchmarks.made_up import metrics, study
+from benchmarks.row import Row
+from stamp.analyses import baselines, why
+from stamp.analysis_registry import ANALYSES
+
+MODELS, METRICS, TARGETS, DRAWS = 44, 25, 5, 10_000
+
+
+def main() -> list[Row]:
+    """Seconds of each analysis (its table, its models and its sentence) and of all together."""
+    data = study(MODELS, TARGETS, DRAWS, DRAWS, metrics=metrics(METRICS))
+    times, skipped = {}, []
+    for name in ANALYSES:
+        module = import_module(f"stamp.analyses.{name}")
+        start = perf_counter()
+        with patch.object(baselines, "METRICS", metrics(METRICS)):
+            table = module.table(data)
+            module.models(data)
+            module.sentence(table)
+        if reason := why(table):
+            skipped.append(f"{name} ({reason})")
+            continue
+        times[name] = perf_counter() - start
+    if skipped:
+        print(f"not measured: {'; '.join(skipped)}", file=sys.stderr, flush=True)
+    of = f"{MODELS} models, {METRICS} metrics, {TARGETS} targets, {DRAWS:,} draws"
+    rows = [Row(f"analysis {name}", seconds, "s") for name, seconds in times.items()]
+    return [*rows, Row("all analyses of a study", sum(times.values()), "s", "< 30", of)]

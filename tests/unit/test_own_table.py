@@ -1,0 +1,273 @@
+"""A table of one's own: the same numbers as a study's, a page that shows them, clear mistakes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from project import ROOT
+from scipy.stats import spearmanr
+
+from stamp import own_table
+from stamp.__main__ import main
+from stamp.analyses import partials
+from stamp.analysis_registry import ANALYSES
+from stamp.errors import UserError
+
+PAGE = ROOT / "docs" / "your-own-table.md"
+EXAMPLE = ROOT / "docs" / "your-own-table.csv"
+COMMAND = ["statistics", "docs/your-own-table.csv", "--out", "results/mine"]
+COMMAND += ["--controls", "epochs", "--title", "Made-up table"]
+ROWS = {
+    "model": ["a", "b", "c", "d", "e"],
+    "score": ["0.1", "0.2", "0.3", "0.5", "0.4"],
+    "source_metric": ["0.5", "0.6", "0.7", "0.8", "0.75"],
+    "far": ["0.4", "0.45", "0.6", "0.5", "0.7"],
+}
+
+
+def table(folder: Path, **columns: list[str] | None) -> Path:
+    """A small table with some columns changed, added or (None) left out."""
+    chosen = {name: cells for name, cells in {**ROWS, **columns}.items() if cells is not None}
+    lines = [",".join(chosen), *(",".join(row) for row in zip(*chosen.values(), strict=True))]
+    path = folder / "my.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder in which the page's command ran, and what it printed."""
+    folder = tmp_path_factory.mktemp("own")
+    return folder, ran(folder)
+
+
+def ran(folder: Path) -> str:
+    """What the page's command prints in a folder that has the page's table."""
+    (folder / "docs").mkdir()
+    shutil.copy(EXAMPLE, folder / "docs")
+    run = subprocess.run(
+        [sys.executable, "-m", "stamp", *COMMAND],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT / "workflow" / "scripts")},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def shown(which: str) -> str:
+    """A block of the page, by the comment before it."""
+    found = re.search(rf"<!-- {which}: [^\n]*\n```text\n(.*?)```", PAGE.read_text(), re.S)
+    assert found, which
+    return found[1]
+
+
+def files(folder: Path) -> str:
+    """The files that a run leaves, as the page lists them: of the analyses two for all."""
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+    others = set(ANALYSES) - {"partials", "probit"}
+    own = [path for path in found if path.startswith("results")]
+    return "".join(f"{one}\n" for one in own if _stem(one) not in others)
+
+
+def _stem(path: str) -> str:
+    return Path(path).stem.removesuffix("_models")
+
+
+def mistakes() -> str:
+    """What some mistakes are answered with."""
+    said = []
+    with tempfile.TemporaryDirectory() as folder:
+        for columns in (
+            {"score": None, "scores": ROWS["score"]},
+            {"model": ["a", "b", "a", "d", "e"]},
+            {"far": ["0.4", "high", "0.6", "0.5", "0.7"]},
+            {"far": ["0.4", "", "0.6", "0.5", "0.7"]},
+        ):
+            with pytest.raises(UserError) as caught:
+                own_table.read(table(Path(folder), **columns))
+            said.append(str(caught.value).replace(f"{folder}/", ""))
+    return "".join(f"stamp: {one}\n" for one in said)
+
+
+def regenerate(folder: Path) -> None:
+    """Write what a run says into the page: by hand, where that is meant to change.
+
+    ``PYTHONPATH=workflow/scripts:tests:. .venv/bin/python tests/unit/test_own_table.py``
+    """
+    printed, page = ran(folder), PAGE.read_text()
+    sentence = (folder / "results/mine/analyses/partials.txt").read_text()
+    for which, text in (
+        ("what the command prints", printed),
+        ("the files", files(folder)),
+        ("a sentence", sentence),
+        ("mistakes", mistakes()),
+    ):
+        block = rf"(<!-- {which}: [^\n]*\n```text\n).*?```"
+        page = re.sub(block, lambda found, text=text: f"{found[1]}{text}```", page, flags=re.S)
+    PAGE.write_text(page)
+
+
+def test_the_page_shows_what_the_command_prints_and_writes(done: tuple[Path, str]) -> None:
+    folder, printed = done
+    assert shown("what the command prints") == printed
+    assert shown("the files") == files(folder)
+    sentence = (folder / "results/mine/analyses/partials.txt").read_text()
+    assert shown("a sentence") == sentence
+    assert shown("mistakes") == mistakes()
+    assert " ".join(COMMAND[:-1]) in PAGE.read_text()
+
+
+def test_the_numbers_are_those_of_the_table(done: tuple[Path, str]) -> None:
+    folder = done[0] / "results" / "mine"
+    given = pl.read_csv(EXAMPLE)
+    main_table = pl.read_csv(folder / "statistics" / "main.csv")
+    for which, rows in (("all", given), ("declared", given.filter(pl.col("excluded").is_null()))):
+        for target in ("hospital_a", "hospital_b"):
+            row = main_table.filter(target=target, models=which).row(0, named=True)
+            x, y, z = (rows[name].to_numpy() for name in ("score", target, "source_metric"))
+            assert row["n"] == len(rows)
+            assert row["rho"] == pytest.approx(spearmanr(x, y)[0])
+            assert row["source_metric_rho"] == pytest.approx(spearmanr(z, y)[0])
+            assert row["partial"] == pytest.approx(partials.kendall(x, y, z[None]))
+    kept = given.filter(pl.col("excluded").is_null())
+    epochs = kept["epochs"].to_numpy()[None]
+    rows = pl.read_csv(folder / "analyses" / "partials.csv")
+    found = rows.filter(models="declared", outcome="hospital_b", controls="epochs")["partial"][0]
+    x, y = kept["score"].to_numpy(), kept["hospital_b"].to_numpy()
+    assert found == pytest.approx(partials.kendall(x, y, epochs))
+    ranks = pl.read_csv(folder / "leaderboard.csv").drop_nulls("place")
+    assert ranks["stamp"].to_list() == sorted(kept["score"], reverse=True)
+
+
+def test_every_analysis_that_needs_nothing_else_is_there(done: tuple[Path, str]) -> None:
+    folder = done[0] / "results" / "mine" / "analyses"
+    for name in [name for name, inputs in ANALYSES.items() if not inputs]:
+        assert (folder / f"{name}.txt").read_text().endswith(".\n")
+        assert not pl.read_csv(folder / f"{name}.csv", infer_schema_length=None).is_empty()
+
+
+def test_one_target_without_a_rule_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = ["one", "", "two", "", ""]
+    path = table(tmp_path, note=note)
+    quick = ["--permutations", "50", "--resamples", "50"]
+    assert main(["statistics", str(path), "--out", str(tmp_path / "out"), *quick]) == 0
+    printed = capsys.readouterr().out
+    assert "| far | STAMP | all | 5 |" in printed and "declared" not in printed
+    assert "left alone: note" in printed
+    assert (tmp_path / "out" / "figures" / "targets.png").is_file()
+
+
+def test_outcomes_that_are_no_shares_have_everything_but_lines(tmp_path: Path) -> None:
+    path = table(tmp_path, far=["12", "30", "25", "61", "40"])
+    quick = ["--permutations", "50", "--resamples", "50"]
+    assert main(["statistics", str(path), "--out", str(tmp_path / "out"), *quick]) == 0
+    assert "no probit" in (tmp_path / "out" / "analyses" / "probit.txt").read_text()
+    x, y = (np.array(cells, float) for cells in (ROWS["score"], ["12", "30", "25", "61", "40"]))
+    found = pl.read_csv(tmp_path / "out" / "statistics" / "main.csv")["rho"][0]
+    assert found == pytest.approx(spearmanr(x, y)[0])
+
+
+FIVE = ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (
+            {"source_metric": None, "source_metrics": FIVE},
+            "the column 'source_metric' is missing: did you mean 'source_metrics'?",
+        ),
+        ({"model": ["a", "b", "a", "d", "e"]}, "model 'a' stands twice"),
+        ({"model": ["a", "", "c", "d", "e"]}, "model 2 has no name"),
+        (
+            {"score": ["0.1", "x", "1", "2", "3"]},
+            "model 'b', column 'score': 'x' is not a number",
+        ),
+        (
+            {"far": ["0.4", "nan", "0.6", "0.5", "0.7"]},
+            "model 'b', column 'far': 'nan' is not a finite number",
+        ),
+        (
+            {"far": ["0.4", "", "0.6", "0.5", "0.7"]},
+            "model 'b', column 'far': no value, every model needs one",
+        ),
+        (
+            {"parameters": ["1", "many", "", "", ""]},
+            "model 'b', column 'parameters': 'many' is not a number",
+        ),
+        ({"far": None}, "no target: every further column of numbers is one"),
+        ({"mean": FIVE}, "a target can't have the reserved name 'mean'"),
+        (
+            {name: cells[:3] for name, cells in ROWS.items()},
+            "3 models, at least 4 are needed",
+        ),
+        ({"far": [*ROWS["far"][:4], "0.7,9"]}, "line 6: 5 cells, the header has 4"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    columns: dict, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table(tmp_path, **columns)
+    assert main(["statistics", str(path), "--out", str(tmp_path / "out")]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith(f"stamp: {path}") and line.endswith(f"{said}\n")
+    assert line.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--controls", "fa"], "no column 'fa' to control for: did you mean 'far'?"),
+        (["--controls", "score"], "no column 'score' to control for: known: far"),
+        (["--permutations", "0"], "--permutations 0: at least 1 is needed"),
+        (["--level", "95"], "--level 95.0: must lie between 0 and 1"),
+    ],
+)
+def test_an_argument_that_can_not_be_is_one_line(
+    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table(tmp_path)
+    assert main(["statistics", str(path), "--out", str(tmp_path / "out"), *more]) == 1
+    assert capsys.readouterr().err.endswith(f"{said}\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "no such file"),
+        (b"", "the first line must name the columns"),
+        (b"model,score\n\xff\xfe,1\n", "can't be read as CSV in UTF-8"),
+        (b"model,score,score,source_metric\n", "the column 'score' stands twice"),
+    ],
+)
+def test_what_is_no_table_is_refused(content: bytes | None, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "my.csv"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(said)):
+        own_table.read(path)
+
+
+def test_excel_s_mark_at_the_beginning_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
+    path = table(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n,,,\r\n")
+    found = own_table.read(path)
+    assert found.models == ROWS["model"] and found.targets == ["far"]
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        regenerate(Path(place))
