@@ -39,11 +39,11 @@ def tied_spearman(n: int) -> Array:
     """Every rho of n models where one side has exactly one tied pair, by enumeration."""
     if not 3 <= n <= MOST_ENUMERATED:
         raise ValueError(f"{n} models: from 3 to {MOST_ENUMERATED} are enumerated")
-    plain = 2.0 * np.arange(n) - (n - 1)
+    plain: Array = 2 * np.arange(n, dtype=np.float64) - (n - 1)
     orders = plain[np.array(list(permutations(range(n))))]
     found = []
     for first in range(n - 1):
-        tied = plain.copy()
+        tied: Array = plain.copy()
         tied[first : first + 2] = tied[first : first + 2].mean()
         found.append(rank_correlation(orders, tied))
     return np.unique(np.round(np.concatenate(found), 12))

@@ -268,8 +268,8 @@ def implied_shared(r1: float, r2: float, partial: float) -> list[float]:
     """
     rest = partial**2 * (1 - r2**2)
     roots = np.roots([r2**2 + rest, -2 * r1 * r2, r1**2 - rest])
-    real = sorted(float(root.real) for root in roots if abs(root.imag) < 1e-12)
-    return [root for root in real if abs(root) < 1 and (r1 - r2 * root) * partial > 0]
+    real = sorted(float(root.real) for root in roots if abs(root.imag) < 1e-7)
+    return [root for root in real if abs(root) < 1 - 1e-9 and (r1 - r2 * root) * partial > 0]
 
 
 def least_shared(r1: float, partial: float) -> float:
@@ -532,9 +532,9 @@ def twice(paper: Paper) -> list[Claim]:
     """What the paper says in two places, once beside the other."""
     found = []
     for name in TARGETS:
-        other = paper.text(f"residual_{name}_appendix")
-        note = f"Section {other.where} of the same quantity; neither says which line is meant"
-        found.append(measured(paper.text(f"residual_{name}"), number(other.printed).value, note))
+        again = paper.text(f"residual_{name}_appendix")
+        note = f"Section {again.where} of the same quantity; neither says which line is meant"
+        found.append(measured(paper.text(f"residual_{name}"), number(again.printed).value, note))
     rsna = [each.value for each in numbers(paper.text("probit_rsna_appendix").printed)]
     found.append(several(paper.text("probit_rsna"), rsna, "Section C.1 of the same quantity"))
     for one, other in (("trend_text", "trend_figure"), ("noise_inflates", "noise_suppresses")):

@@ -60,8 +60,8 @@ def images(paper: Paper) -> list[Claim]:
         measured(
             paper.text("images_stamp"),
             (2.0 * PAIRS, 4.0 * PAIRS),
-            "two images a pair: 8,000 at most, 4,000 where the random pairs reuse the images of the "
-            "semantic pairs, which the text does not say",
+            "two images a pair: 8,000 at most, 4,000 where the random pairs reuse the images of "
+            "the semantic pairs, which the text does not say",
         ),
         measured(
             paper.text("images_aotl"),

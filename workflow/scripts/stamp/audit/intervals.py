@@ -115,8 +115,9 @@ def by_t(text: Text, rho: str, tolerance: float = 0.0, note: str = "") -> Claim:
     """A printed p beside the two-sided p of its rho."""
     if text.n is None:
         raise ValueError(f"{text.claim}: of how many models?")
-    bounds = corners(lambda r: asymptotic_p(r, text.n), number(rho))
-    about = f"t with {text.n - 2} degrees of freedom, rho {rho}, n {text.n}"
+    n = text.n
+    bounds = corners(lambda r: float(asymptotic_p(r, n)), number(rho))
+    about = f"t with {n - 2} degrees of freedom, rho {rho}, n {n}"
     return measured(text, bounds, "; ".join(filter(None, [about, note])), tolerance)
 
 
@@ -126,7 +127,7 @@ def partials(paper: Paper) -> list[Claim]:
     for name, controls in (("partial", 1), ("partial2", 2)):
         text, rho = paper.text(f"{name}_p"), number(paper.text(f"{name}_rho").printed)
         n = text.n or 0
-        bounds = corners(lambda r, n=n, k=controls: asymptotic_p(r, n, k), rho)
+        bounds = corners(lambda r, n=n, k=controls: float(asymptotic_p(r, n, k)), rho)
         plain = float(asymptotic_p(rho.value, n))
         note = f"df = n - 2 - {controls} = {n - 2 - controls}; with n - 2 it would be {plain:.1e}"
         found.append(measured(text, bounds, note))
