@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -44,7 +45,7 @@ def test_the_pools_are_those_that_a_loop_over_patients_counts(claims, rows):
         found = part["findings"].to_list()
         pairs += len(found) - 1
         paired += len(found) > 1
-        equal += any(a == b for a, b in zip(found, found[1:], strict=False))
+        equal += any(a == b for a, b in pairwise(found))
     assert of(claims, "Pairs of consecutive").recomputed == f"{pairs:,}"
     assert of(claims, "The temporal pool as one pair").recomputed == f"{paired:,}"
     assert of(claims, "The label-matched pool as one").recomputed == f"{equal:,}"

@@ -40,6 +40,8 @@ def fisher(paper: Paper, name: str, title: str, column: str, n: int) -> list[Cla
         ]
         other = bonett_wright_interval(rho.value, n)
         note = f"Bonett and Wright's, for Spearman's rho: [{other.low:.3f}, {other.high:.3f}]"
+        if name == "main_results":
+            note += "; Section 5.2 names Fisher's z and a bootstrap, not which of them is printed"
         found.append(
             several(text, limits, note, series=f"Fisher's intervals of {paper.where(name)}")
         )

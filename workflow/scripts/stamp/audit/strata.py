@@ -145,7 +145,11 @@ def by_regime(paper: Paper) -> list[Claim]:
     for key, name in REGIMES.items():
         scores = groups[name]
         found += [
-            measured(paper.text(f"{key}_mean"), float(scores.mean()), f"{scores.size} models"),
+            measured(
+                paper.text(f"{key}_mean"),
+                float(scores.mean()),
+                f"{scores.size} models, by our reading of who belongs to it",
+            ),
             measured(
                 paper.text(f"{key}_sd"),
                 (float(scores.std()), float(scores.std(ddof=1))),
