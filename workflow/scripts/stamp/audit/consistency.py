@@ -483,7 +483,8 @@ def dependent(paper: Paper) -> list[Claim]:
         p = williams(ours, theirs, middle, 44).p
         note = (
             f"with rho {middle:.2f} between the scores, as the partial rho implies; Williams "
-            f"p {p:.2f}; difference {interval.difference:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+            f"p {p:.2f}; difference {interval.difference:.3f} "
+            f"[{interval.low:.3f}, {interval.high:.3f}]"
         )
         found.append(measured(paper.text(f"steiger_{name}"), bounds, note))
     least = min(bounds[0] for bounds in tests.values()), min(bounds[1] for bounds in tests.values())
