@@ -1,34 +1,11 @@
 """The paper's printed numbers, recomputed: `snakemake --cores 2 audit` needs no images."""
 
-import hashlib
+from stamp.audit.found import finished_studies, training_list
 
 PAPER = sorted(str(file) for file in (ROOT / "resources" / "paper").glob("*.csv"))
-
-
-def nih_lists():
-    """NIH's official list of training images, where the user's folder has it."""
-    root = PLAN.datasets["nih"].root if "nih" in PLAN.datasets else None
-    file = Path(root) / "train_val_list.txt" if root else None
-    return [str(file)] if file and file.is_file() else []
-
-
-def finished_studies():
-    """The paper's studies whose results are there, each with a digest of what is compared.
-
-    Their files are no inputs: an audit never runs a study.
-    """
-    found = {}
-    for study in ("medical", "medical_paper", "natural"):
-        files = [
-            Path(RESULTS) / study / name for name in ("statistics/main.csv", "leaderboard.csv")
-        ]
-        if all(file.is_file() for file in files):
-            text = b"".join(file.read_bytes() for file in files)
-            found[study] = hashlib.sha256(text).hexdigest()[:16]
-    return found
-
-
-FINISHED = finished_studies()
+NIH = PLAN.datasets["nih"].root if "nih" in PLAN.datasets else None
+# No inputs of a job: an audit never runs a study.
+FINISHED = finished_studies(RESULTS)
 
 
 rule audit:
@@ -43,7 +20,7 @@ rule audit_claims:
     """Every printed claim beside its recomputation, as a table and as a page."""
     input:
         tables=PAPER,
-        lists=nih_lists(),
+        lists=training_list(NIH),
     output:
         claims=report(
             f"{RESULTS}/audit/claims.csv",
@@ -80,7 +57,7 @@ rule audit_study:
     conda:
         ENVIRONMENT
     params:
-        results=RESULTS,
+        results=lambda wildcards, output: os.path.dirname(os.path.dirname(output[0])),
         studies=FINISHED,
         code=code_of("audit_study.py"),
     script:

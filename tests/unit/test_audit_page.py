@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from stamp.audit.claims import VERDICTS, table
+from stamp.audit.found import finished_studies, training_list
 from stamp.audit.page import markdown, page
 from stamp.audit.study import beside
 from stamp.audit.tables import read
@@ -128,3 +129,19 @@ def test_studies_that_the_paper_does_not_have_and_old_tables_are_refused(results
     )
     with pytest.raises(UserError, match="no column 'score'; run the study again"):
         beside(PAPER, [results / "natural"])
+
+
+def test_only_whole_results_count_as_finished_and_their_digest_follows_them(results):
+    before = finished_studies(results)
+    assert list(before) == ["medical", "natural"]
+    (results / "natural" / "leaderboard.csv").unlink()
+    (results / "medical" / "leaderboard.csv").write_text("label,stamp\n")
+    after = finished_studies(results)
+    assert list(after) == ["medical"]
+    assert after["medical"] != before["medical"]
+
+
+def test_a_training_list_is_found_only_where_there_is_one(tmp_path):
+    assert training_list(None) == training_list(tmp_path) == []
+    (tmp_path / "train_val_list.txt").touch()
+    assert training_list(tmp_path) == [str(tmp_path / "train_val_list.txt")]

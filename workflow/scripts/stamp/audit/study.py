@@ -8,14 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
+from stamp.audit.found import FILES, MEDICAL, STUDIES
 from stamp.audit.printed import number
 from stamp.audit.tables import Paper
 from stamp.errors import UserError
 
-MEDICAL = ("medical", "medical_paper")
-NATURAL = ("natural",)
-STUDIES = (*MEDICAL, *NATURAL)
-FILES = ("statistics/main.csv", "leaderboard.csv")
 PLAIN, MATCHED = "STAMP", "class-matched STAMP"
 # the study's target and score of each row of Table 1
 ROWS = {
