@@ -4,13 +4,14 @@ BIN := .venv/bin
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-test.txt
 
-.PHONY: help run test unit lint bench seeds report clean
+.PHONY: help run test unit lint bench seeds audit report clean
 
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
 	@echo "make test    set up, and run lint and all tests"
 	@echo "make bench   measure speed and memory, printed as ratios"
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
+	@echo "make audit   recompute the paper's printed numbers and write docs/reproduction.md"
 	@echo "make report  pack the figures and tables of the last run into report.zip"
 	@echo "make clean   remove results"
 
@@ -41,6 +42,11 @@ bench:
 seeds:
 	@envs/install $(RUN)
 	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks.seeds
+
+audit:
+	@envs/install $(RUN)
+	$(BIN)/snakemake --cores 2 audit
+	cp results/audit/reproduction.md docs/reproduction.md
 
 report:
 	@envs/install $(RUN)

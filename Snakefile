@@ -24,6 +24,7 @@ include: "rules/correlate.smk"
 include: "rules/leaderboard.smk"
 include: "rules/analyses.smk"
 include: "rules/figures.smk"
+include: "rules/audit.smk"
 
 
 rule all:
@@ -34,6 +35,8 @@ rule all:
 
 onsuccess:
     for study in PLAN.studies.values():
+        if not Path(PLAN.results, study.name, "leaderboard.csv").is_file():
+            continue
         print(f"{study.title}: {PLAN.results}/{study.name}/leaderboard.csv")
         print(f"    statistics and figures: {PLAN.results}/{study.name}/statistics/, figures/")
 
