@@ -133,8 +133,8 @@ def _paths(
     table: pl.DataFrame, name: str, file: Path, root: Path, chosen: Mapping[str, Any]
 ) -> list[str]:
     """Where each image lies: paths of the table are relative to the folder of images."""
-    folder = os.path.normpath(root / str(chosen["images"]))
-    return [os.path.join(folder, path) for path in sheets.filled(table, name, "image", file)]
+    folder, named = root / str(chosen["images"]), sheets.filled(table, name, "image", file)
+    return [os.path.normpath(os.path.join(folder, path)) for path in named]
 
 
 def _ids(table: pl.DataFrame, name: str, file: Path) -> pl.Series:
