@@ -181,7 +181,10 @@ def ends(study):
         f"{folder}/statistics/outranks.csv",
         *expand(
             f"{folder}/figures/{{figure}}.{{ending}}",
-            figure=[*FIGURES, *(["training"] if trains(study, "finetune") else [])],
+            figure=[
+                *(name for name in FIGURES if study.targets or name != "targets"),
+                *(["training"] if trains(study, "finetune") else []),
+            ],
             ending=["png", "pdf"],
         ),
         *analysis_ends(study),
