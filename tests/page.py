@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("Snakefile", "rules", "workflow", "profiles", "envs", "resources", "config")
+from project import checkout
+
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -40,18 +39,6 @@ def steps(text: str) -> list[Step]:
         elif block[1] == "text" and found and found[-1].shown is None:
             found[-1] = Step(found[-1].command, block[2], block.span(2))
     return found
-
-
-def checkout(folder: Path) -> Path:
-    """A copy of the project as it is checked out."""
-    folder.mkdir(parents=True)
-    for part in PARTS:
-        if (ROOT / part).is_dir():
-            ignore = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / part, folder / part, ignore=ignore)
-        else:
-            shutil.copy2(ROOT / part, folder / part)
-    return folder
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -89,7 +76,7 @@ def rewritten(page: Path) -> str:
     """The page with the outputs that its commands print now."""
     text = page.read_text()
     with tempfile.TemporaryDirectory() as folder:
-        here = checkout(Path(folder) / "stamp")
+        here = checkout(Path(folder) / "stamp", "config")
         outputs = [(step, run(step.command, here)) for step in steps(text)]
     for step, printed in reversed(outputs):
         if step.place is not None:

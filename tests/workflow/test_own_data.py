@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from PIL import Image
-from project import Project, model
+from project import Project, made_once, model
 
 from stamp.__main__ import main
 from stamp.analysis_registry import ANALYSES
@@ -82,17 +82,7 @@ def create(folder: Path) -> Project:
 @pytest.fixture(scope="session")
 def ready(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """The project after a run; copy it before changing anything."""
-    from filelock import FileLock
-
-    base = tmp_path_factory.getbasetemp()
-    shared = base if worker_id == "master" else base.parent
-    with FileLock(shared / "own.lock"):
-        project = Project(shared / "own")
-        if not (shared / "own.done").exists():
-            project = create(shared / "own")
-            project.finish()
-            (shared / "own.done").touch()
-    return project
+    return made_once(tmp_path_factory, worker_id, "own", create)
 
 
 @pytest.fixture

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import page
 import pytest
+from project import ROOT, checkout
 
-TUTORIAL = page.ROOT / "docs" / "tutorial.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 # Scores of trained networks may differ in the last digits between processors.
 TOLERANCE = 0.05
 
 
 def test_every_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
-    here = page.checkout(tmp_path / "stamp")
+    here = checkout(tmp_path / "stamp", "config")
     found = page.steps(TUTORIAL.read_text())
     assert len(found) > 10
     for step in found:
