@@ -1,6 +1,6 @@
 """A page of the documentation whose commands are run and whose outputs are what they printed.
 
-``python tests/page.py docs/tutorial.md`` runs a page in a copy of the project and writes its
+``python tests/walkthrough.py docs/tutorial.md`` runs a page in a copy of the project and writes its
 outputs anew. An ``sh`` block of a page is run by bash, a ``text`` block after it shows what it
 printed.
 """
