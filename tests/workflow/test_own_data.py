@@ -31,7 +31,7 @@ STUDY = {
         "largest": 70,
         "counts": [20, 40],
     },
-    "calibration": {"split": "calibration", "count": 40, "exclude": "chance"},
+    "calibration": {"split": "calibration", "count": 40},
     "zoo": ["clinic"],
     "analyses": sorted(ANALYSES),
     "statistics": {"permutations": 200, "resamples": 200, "minimum": 3},
@@ -196,11 +196,13 @@ def test_one_models_card_has_the_workflows_numbers(
     assert found["flags"] == (row["flags"] or "")
     assert (found["n_semantic"], found["parameters"]) == (row["n_semantic"], row["parameters"])
     others = board.filter((pl.col("model") != name) & pl.col("place").is_not_null())
-    if row["stamp"] is not None and len(others):
-        assert found["among"]["joint"]
-        assert found["among"]["models"] == len(others)
-        above = int((others["stamp"] > row["stamp"]).sum())
-        assert found["among"]["place"] == 1 + above
+    assert found["among"]["joint"]
+    assert found["among"]["models"] == len(others) > 0
+    assert found["among"]["place"] == 1 + int((others["stamp"] > row["stamp"]).sum())
+    if len(others) == len(board) - 1 and row["place"] is not None:
+        assert found["among"]["place"] == row["place"]
+        assert found["among"]["low"] == row["rank_low"]
+        assert found["among"]["high"] == row["rank_high"]
     assert {path: path.stat().st_mtime_ns for path in ready.folder.rglob("*")} == before
 
 
@@ -213,7 +215,7 @@ def test_the_arguments_of_a_card_give_the_workflows_numbers_too(
     settings = ["--task", "multilabel", "--classes", ",".join(LABELED), "--pairs", "70"]
     settings += ["--calibration-count", "40", "--resamples", "200", "--size", "32"]
     model = ["--load", "config/zoo/clinic.yaml", "--model", "noisy", "--file", weights]
-    data = ["--data", "mine/clinic/table.csv", "--channels", "1", "--exclude", "chance"]
+    data = ["--data", "mine/clinic/table.csv", "--channels", "1"]
     assert main(["audit-model", *data, *settings, *model, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     board = pl.read_parquet(ready.result("clinic/leaderboard.parquet"))
