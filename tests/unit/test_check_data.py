@@ -220,6 +220,27 @@ def test_a_study_says_what_its_source_lacks(
     assert "no label column 'Mas': did you mean 'Mass'?" in text
 
 
+def test_a_rule_that_would_set_every_model_apart_is_warned_of(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(clinic, calibration={"split": "calibration", "count": 10, "exclude": "chance"})
+    assert "the rule 'chance' will set every model apart" not in said(capsys, "mine")[1]
+    configured(
+        clinic,
+        calibration={"split": "calibration", "count": 10, "exclude": "chance"},
+        statistics={"minimum": 10},
+    )
+    assert "the rule 'chance' will set every model apart" in said(capsys, "mine")[1]
+
+
+def test_a_study_goes_before_a_data_set_of_its_name(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(clinic)
+    (clinic / "config" / "studies" / "mine.yaml").rename(clinic / "config/studies/clinic.yaml")
+    assert "pairs that study 'clinic' (split test) yields" in said(capsys, "clinic")[1]
+
+
 def test_scores_that_are_there_take_the_place_of_assumptions(
     clinic: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,12 +144,12 @@ def _meaning(found: Mapping[str, Any]) -> str:
             "Its outputs hardly vary over the images, so that the formula's value means nothing "
             "and the model has no score. A constant model would get the best value of all."
         )
-    groups = GROUPS.get(found["semantic"], "groups (patients, or whoever the table names)")
+    groups = GROUPS.get(found["semantic"], "groups, such as patients")
     return (
-        f"About {max(found['eta2'], 0):.0%} of the variance of its outputs lies between {groups} "
-        "and the rest within them, where it should depend on nothing. This is how consistent the "
-        "model is, not how right: read it beside the source metric, and compare it only with "
-        "scores on the same pairs."
+        f"About {max(found['eta2'], 0):.0%} of the variance of its outputs lies between {groups}, "
+        f"the rest between images of one of them. This is how consistent the model is, not how "
+        "right: read it beside the source metric, and compare it only with scores on the same "
+        "pairs."
     )
 
 

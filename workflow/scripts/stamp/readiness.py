@@ -38,7 +38,7 @@ def report_on(
     """
     report = Report()
     try:
-        if argument not in settings.datasets and settings.has_study(argument):
+        if settings.has_study(argument):
             study = settings.study(argument)
             named = of_argument(study.source["dataset"], settings, options, seed)
             _of_study(report, study, named, settings, interval, every, seed)
@@ -391,8 +391,18 @@ def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> No
             f"{plural(len(rows), 'calibration image')} of split '{split}', the study asks for "
             f"{count:,}",
         )
-    elif np.isnan(labels(rows, study.task, study.classes, "calibration")).all():
+        return
+    truth = labels(rows, study.task, study.classes, "calibration")
+    if np.isnan(truth).all():
         report.found(ERROR, f"no image of the calibration split '{split}' has a label")
+    elif study.task == "multilabel" and study.calibration["exclude"] == "chance":
+        minimum = study.statistics["minimum"]
+        if len(_short(study.classes, truth, minimum)) == len(study.classes):
+            report.found(
+                WARNING,
+                f"no class has {minimum} positives and negatives in the calibration split "
+                f"'{split}': the rule 'chance' will set every model apart",
+            )
 
 
 def _check_metric(report: Report, study: Study, rows: pl.DataFrame) -> None:
@@ -407,17 +417,21 @@ def _check_metric(report: Report, study: Study, rows: pl.DataFrame) -> None:
         if empty := [name for name, n in zip(study.classes, counts, strict=True) if not n]:
             report.found(WARNING, f"no image of {_names(empty)} among the pairs' images")
         return
-    short = [
-        name
-        for name, column in zip(study.classes, truth.T, strict=True)
-        if min((column == 1).sum(), (column == 0).sum()) < minimum
-    ]
-    if short:
+    if short := _short(study.classes, truth, minimum):
         report.found(
             WARNING,
             f"{_names(short)} have fewer than {minimum} positives or negatives and are left out of "
             "the source metric",
         )
+
+
+def _short(classes: Sequence[str], truth: np.ndarray, minimum: int) -> list[str]:
+    """The classes with too few positives or negatives for an AUROC."""
+    return [
+        name
+        for name, column in zip(classes, truth.T, strict=True)
+        if min((column == 1).sum(), (column == 0).sum()) < minimum
+    ]
 
 
 def _split(rows: pl.DataFrame, split: str) -> pl.DataFrame:
