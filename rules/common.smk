@@ -10,6 +10,7 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
+from stamp import fingerprint
 from stamp.analysis_registry import ANALYSES, OPTIONS
 from stamp.config import described
 from stamp.config import load as load_config
@@ -92,6 +93,13 @@ def adapter_code(script):
     return lambda wildcards: code_of(
         script, f"stamp.datasets.{PLAN.datasets[wildcards.dataset].adapter}"
     )
+
+
+def edited(digest, names):
+    """Digests of what a user may edit in some data sets; None where nothing is the user's own."""
+    sets = [PLAN.datasets[name] for name in names]
+    found = [digest(each.adapter, each.options, each.root) for each in sets]
+    return found if any(found) else None
 
 
 def downloads_of(wildcards):
@@ -178,7 +186,10 @@ def ends(study):
         f"{folder}/statistics/outranks.csv",
         *expand(
             f"{folder}/figures/{{figure}}.{{ending}}",
-            figure=[*FIGURES, *(["training"] if trains(study, "finetune") else [])],
+            figure=[
+                *(name for name in FIGURES if study.targets or name != "targets"),
+                *(["training"] if trains(study, "finetune") else []),
+            ],
             ending=["png", "pdf"],
         ),
         *analysis_ends(study),

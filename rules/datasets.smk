@@ -58,6 +58,7 @@ rule find_dataset:
         options=of_dataset("options"),
         root=of_dataset("root"),
         labels=lambda wildcards: labels_digest(PLAN.datasets[wildcards.dataset].adapter),
+        content=lambda wildcards: edited(fingerprint.of_index, [wildcards.dataset]),
         seed=PLAN.seed,
         code=adapter_code("find_dataset.py"),
     script:

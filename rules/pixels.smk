@@ -23,6 +23,9 @@ rule pixels:
     params:
         preprocessing=lambda wildcards: PREPROCESSINGS[wildcards.preprocessing],
         border=lambda wildcards: border_of(study_of(wildcards), wildcards.view),
+        content=lambda wildcards: edited(
+            fingerprint.of_images, study_of(wildcards).view(wildcards.view)["datasets"]
+        ),
         code=code_of("pixels.py"),
     script:
         "../workflow/scripts/pixels.py"

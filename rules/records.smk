@@ -37,6 +37,9 @@ rule records:
             if key != "crop"
         },
         border=lambda wildcards: border_of(study_of(wildcards), wildcards.view),
+        content=lambda wildcards: edited(
+            fingerprint.of_images, study_of(wildcards).view(wildcards.view)["datasets"]
+        ),
         classes=of_study("classes"),
         among=lambda wildcards: among_of(study_of(wildcards), wildcards.view),
         code=lambda wildcards: code_of("records.py", model_of(wildcards).module),

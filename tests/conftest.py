@@ -9,24 +9,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from project import Project
+from project import Project, made_once
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """A small project whose studies have run; read it, or copy it before changing anything."""
-    from filelock import FileLock
-
-    base = tmp_path_factory.getbasetemp()
-    shared = base if worker_id == "master" else base.parent
-    folder = shared / "finished"
-    with FileLock(shared / "finished.lock"):
-        project = Project(folder)
-        if not (shared / "finished.done").exists():
-            project = Project.create(folder)
-            project.finish()
-            (shared / "finished.done").touch()
-    return project
+    return made_once(tmp_path_factory, worker_id, "finished", Project.create)
 
 
 @pytest.fixture

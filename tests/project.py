@@ -8,11 +8,15 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
+
+if TYPE_CHECKING:
+    from pytest import TempPathFactory
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "rules", "workflow", "profiles", "envs", "resources")
@@ -88,6 +92,19 @@ DATASETS = {
 }
 
 
+def checkout(folder: Path, *more: str) -> Path:
+    """A new folder with the workflow, and with more parts of the project."""
+    folder.mkdir(parents=True)
+    for part in (*PARTS, *more):
+        source = ROOT / part
+        if source.is_dir():
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, folder / part, ignore=ignore)
+        else:
+            shutil.copy2(source, folder / part)
+    return folder
+
+
 def model(arch: str, label: str, arch_args: dict[str, Any] | None = None, **recipe: Any) -> dict:
     """A zoo entry of a network that a rule trains."""
     load = {"source": "train", "arch": arch, "epochs": 1, **recipe}
@@ -151,15 +168,7 @@ class Project:
 
     @classmethod
     def create(cls, folder: Path, studies: dict[str, dict] | None = None) -> Project:
-        folder.mkdir(parents=True)
-        for part in PARTS:
-            source = ROOT / part
-            if source.is_dir():
-                ignore = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(source, folder / part, ignore=ignore)
-            else:
-                shutil.copy2(source, folder / part)
-        project = cls(folder)
+        project = cls(checkout(folder))
         studies = studies or {"small_phantom": PHANTOM, "small_digits": DIGITS}
         project.write("config.yaml", {"studies": list(studies), "seed": 3, "device": "cpu"})
         texts = {"title": "made for tests", "licence": "none", "citation": "none"}
@@ -222,3 +231,20 @@ class Project:
 
     def result(self, name: str) -> Path:
         return self.folder / "results" / name
+
+
+def made_once(
+    factory: TempPathFactory, worker_id: str, name: str, create: Callable[[Path], Project]
+) -> Project:
+    """A project that the first of all workers creates and runs; the others wait for it."""
+    from filelock import FileLock
+
+    base = factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+    with FileLock(shared / f"{name}.lock"):
+        project = Project(shared / name)
+        if not (shared / f"{name}.done").exists():
+            project = create(shared / name)
+            project.finish()
+            (shared / f"{name}.done").touch()
+    return project

@@ -67,3 +67,17 @@ def test_the_conda_environment_has_the_same_pins() -> None:
     pins = next(part["pip"] for part in environment["dependencies"] if isinstance(part, dict))
     lines = (ROOT / "envs" / "requirements.txt").read_text().splitlines()
     assert pins == [line for line in lines if line and not line.startswith("#")]
+
+
+def test_an_installed_environment_finds_the_library_of_its_checkout(checkout: Path) -> None:
+    packages = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    files = ["envs/requirements.txt", "envs/requirements-test.txt"]
+    wanted = subprocess.run(
+        f"cat {' '.join(files)} | cksum", shell=True, cwd=checkout, capture_output=True, text=True
+    )
+    (checkout / ".venv" / "installed").write_text(wanted.stdout)
+    subprocess.run(["envs/install", *files], cwd=checkout, check=True)
+    linked = (packages / "stamp.pth").read_text().strip()
+    assert linked == str(checkout / "workflow" / "scripts")
+    assert (ROOT / "workflow" / "scripts" / "stamp" / "__main__.py").is_file()

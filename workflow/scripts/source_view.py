@@ -2,23 +2,15 @@
 
 from stamp.errors import run
 from stamp.io import read_table, write_table
-from stamp.pairs import pool
-from stamp.views import calibration_rows, keep, select, source_view
+from stamp.sampling import source_rows
 
 
 def main(smk):
     params, study = smk.params, smk.wildcards.study
-    where = f"study '{study}': calibration"
-    index = select(read_table(smk.input.index), {**params.images, "split": None}, where)
-    chosen = select(index, {"split": params.split}, where)
-    calibration = calibration_rows(chosen, params.number, params.seed, where)
-    images = pool(read_table(smk.input.pairs, study=study))
-    rows = source_view(
-        keep(index, params.task, params.classes, f"study '{study}': source"),
-        images,
-        keep(calibration, params.task, params.classes, where),
-        where,
-    )
+    index, pairs = read_table(smk.input.index), read_table(smk.input.pairs, study=study)
+    calibration = (params.split, params.number)
+    how = (params.task, params.classes, params.seed, f"study '{study}'")
+    rows = source_rows(index, pairs, params.images, calibration, *how)
     write_table(smk.output[0], rows, {"study": study, "view": "source"})
 
 

@@ -117,6 +117,7 @@ class Study:
     task: str
     classes: list[str]
     source: dict[str, Any]
+    pixels: dict[str, Any]
     pairs: dict[str, Any]
     calibration: dict[str, Any]
     id: dict[str, Any] | None
@@ -464,6 +465,7 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         task=document["task"],
         classes=list(document["classes"]),
         source=_sorted(document["source"]),
+        pixels=_sorted(document["pixels"]),
         pairs=_sorted(pairs),
         calibration=_sorted({**CALIBRATION_DEFAULTS, **document["calibration"]}),
         id=_sorted(document["id"]) if "id" in document else None,

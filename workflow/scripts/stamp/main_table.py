@@ -50,6 +50,10 @@ ORIGINS = {
 KINDS = ("", "fisher_", "bootstrap_")
 RHO, DASH = "\u03c1", "\u2013"
 RELABELLED = "the source's own images under other labels"
+NO_TARGETS = (
+    "This study has no targets: there is nothing to correlate the scores with. The ranking is in "
+    "leaderboard.csv, one folder up; ranks.csv and outranks.csv say how sure it is."
+)
 
 
 def target_title(outcome: str, texts: Mapping[str, Any]) -> str:
@@ -98,6 +102,8 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
     names = ["Target", "Score", "Models", "n", RHO, f"{level} interval", "Fisher", "bootstrap", "p"]
     names += ["leave one out", f"partial {RHO}", f"source metric {RHO}", ""]
     lines = [f"# {texts['title']}", ""] + ([texts["notice"], ""] if texts["notice"] else [])
+    if not texts["targets"]:
+        return "\n".join([*lines, NO_TARGETS]) + "\n"
     lines += [_line(names), _line(["---"] * len(names))]
     for row in table.iter_rows(named=True):
         cells = [row["target"], row["score"], row["models"], str(row["n"]), _number(row["rho"])]

@@ -19,9 +19,11 @@ def open_picture(path: str | Path, channels: int) -> Image.Image:
 
     What a file is, its content says, not its name; only DICOM without a preamble is known by the
     suffix ``.dcm`` or ``.dicom``. Gray in 16 bits is scaled by its full range, round(v / 257): it
-    is neither clipped nor stretched to what occurs. Transparency is ignored: a pixel has the colour
-    stored for it. The orientation that an EXIF tag asks for is NOT applied: radiographs and
-    benchmarks are read as stored, as their published results were.
+    is neither clipped nor stretched to what occurs. Colours in 16 bits lose their low byte, as
+    Pillow reads them: at most one level less. Fewer bits fill the range, a palette gives its
+    colours. Floating-point values have no range to scale by and are refused. Transparency is
+    ignored: a pixel has the colour stored for it. The orientation that an EXIF tag asks for is NOT
+    applied: radiographs and benchmarks are read as stored, as their published results were.
     """
     try:
         with open(path, "rb") as file:
@@ -30,6 +32,11 @@ def open_picture(path: str | Path, channels: int) -> Image.Image:
         if marked or (_named_dicom(path) and not head.startswith(KNOWN_HEADS)):
             return dicom.read(path, force=not marked).convert(_mode(channels))
         with Image.open(path) as opened:
+            if opened.mode == "F":
+                raise UserError(
+                    f"{path}: has floating-point values, which have no range: save it with 8 or "
+                    "16 bits"
+                )
             return _eight_bit(opened).convert(_mode(channels))
     except FileNotFoundError:
         raise UserError(f"{path}: no such image") from None

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from stamp.errors import UserError
-from stamp.pairs import class_pairs, endpoints, random_pairs, sample, semantic_pairs
-from stamp.views import label_columns
+from stamp.pairs import class_pairs, endpoints, pool, random_pairs, sample, semantic_pairs
+from stamp.views import calibration_rows, keep, label_columns, select, source_view
 
 
 def drawn(
@@ -56,3 +56,22 @@ def study_pairs(
     except UserError as mistake:
         raise UserError(f"{where}: {mistake}") from None
     return pl.concat(part.with_columns(kind=pl.lit(kind)) for kind, part in parts.items())
+
+
+def source_rows(
+    index: pl.DataFrame,
+    pairs: pl.DataFrame,
+    images: Mapping[str, Any],
+    calibration: tuple[str, int],
+    task: str,
+    classes: Sequence[str],
+    seed: int,
+    where: str,
+) -> pl.DataFrame:
+    """The source view: the images of all pairs, then the calibration images (split and count)."""
+    split, number = calibration
+    at = f"{where}: calibration"
+    source = select(index, {**images, "split": None}, at)
+    held_out = calibration_rows(select(source, {"split": split}, at), number, seed, at)
+    known = keep(source, task, classes, f"{where}: source")
+    return source_view(known, pool(pairs), keep(held_out, task, classes, at), at)

@@ -129,6 +129,29 @@ def score_kinds(
     yield {"kind": design.semantic, "scaled": not scale, "temperature": other}, found
 
 
+def score_table(
+    source: Outputs,
+    pairs: pl.DataFrame,
+    design: Design,
+    temperature: float,
+    scale: bool,
+    model: str,
+    leaks: bool,
+) -> tuple[pl.DataFrame, Score]:
+    """One row a score of a model, the headline first, and the headline itself with its draws."""
+    found = list(score_kinds(source.only("pool"), pairs, design, temperature, scale))
+    there = zip(design.classes, present(source.logits), strict=True)
+    missing = ", ".join(name for name, has_output in there if not has_output)
+    common = {
+        "model": model,
+        "parameters": source.parameters,
+        "leakage": leaks,
+        "missing": missing or None,
+    }
+    rows = [{**common, **what, **as_row(score)} for what, score in found]
+    return pl.DataFrame(rows, infer_schema_length=None), found[0][1]
+
+
 def score_counts(
     pool: Outputs,
     pairs: pl.DataFrame,

@@ -94,10 +94,26 @@ def scored_classes(
 def keep(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) -> pl.DataFrame:
     """The columns of a view: the fixed ones and the labels of the study's classes, checked."""
     labels(rows, task, classes, where)
+    if task == "multiclass" and "class" in rows.columns:
+        check_order(rows, classes, where)
     kind = pl.Int16 if task == "multiclass" else pl.Int8
     columns = label_columns(task, classes)
     more = [pl.col("accepted").cast(pl.List(pl.Int16))] if "accepted" in rows.columns else []
     return rows.select(*COLUMNS, *(pl.col(name).cast(kind) for name in columns), *more)
+
+
+def check_order(rows: pl.DataFrame, classes: Sequence[str], where: str) -> None:
+    """Refuse an index whose numbers stand for other classes than the study's, by its names."""
+    known = rows.filter(pl.col("label").is_not_null() & pl.col("class").is_not_null())
+    of_study = pl.Series(list(classes), dtype=pl.String).gather(known["label"].cast(pl.UInt32))
+    wrong = (of_study != known["class"]).arg_true()
+    if len(wrong):
+        first = known.row(int(wrong[0]), named=True)
+        raise UserError(
+            f"{where}: image '{first['image']}' is of class '{first['class']}', number "
+            f"{first['label']} of the data set, but that number is '{of_study[int(wrong[0])]}' in "
+            "the study: give the data set the option 'classes' in the study's order"
+        )
 
 
 def calibration_rows(rows: pl.DataFrame, count: int, seed: int, where: str) -> pl.DataFrame:

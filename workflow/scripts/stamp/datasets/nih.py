@@ -8,9 +8,8 @@ Wang et al., "ChestX-ray8: hospital-scale chest X-ray database and benchmarks", 
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from stamp import labelmaps
 from stamp.adapters import choose
 from stamp.errors import UserError, suggest
 from stamp.observations import CLASSES, NONE, choice, read, shipped
+from stamp.splits import places
 
 HELP = (
     "NIH ChestX-ray14 is open: from nihcc.app.box.com/v/ChestXray-NIHCC put "
@@ -188,7 +188,7 @@ def _list(file: Path, part: str) -> pl.DataFrame:
 
 def _by_patient(table: pl.DataFrame, seed: int) -> pl.Series:
     """``train_val`` or ``test`` for each image: a fifth of the patients, by hash, is tested on."""
-    place = _places(table["group"], f"{seed}:test")
+    place = places(table["group"], f"{seed}:test")
     part = pl.when(pl.col("place") < TEST_SHARE).then(pl.lit("test")).otherwise(pl.lit("train_val"))
     return (
         table.join(place, on="group", how="left", maintain_order="left")
@@ -208,16 +208,7 @@ def _split(table: pl.DataFrame, shares: Mapping[str, float], seed: int) -> pl.Da
         .otherwise(pl.lit("train"))
     )
     split = pl.when(pl.col("part") == "test").then(pl.lit("test")).otherwise(inner)
-    places = _places(table["group"], str(seed))
-    return table.join(places, on="group", how="left", maintain_order="left").with_columns(
+    found = places(table["group"], str(seed))
+    return table.join(found, on="group", how="left", maintain_order="left").with_columns(
         split=split
     )
-
-
-def _places(groups: Iterable[str], salt: str) -> pl.DataFrame:
-    """A number in [0, 1) for each group that depends on nothing but the salt and the group."""
-    distinct = sorted(set(groups))
-    digests = (hashlib.blake2b(f"{salt}:{group}".encode(), digest_size=8) for group in distinct)
-    # 53 bits: the largest whole numbers that a double divides exactly
-    numbers = [(int.from_bytes(digest.digest(), "big") >> 11) / 2**53 for digest in digests]
-    return pl.DataFrame({"group": distinct, "place": numbers})

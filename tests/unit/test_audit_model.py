@@ -1,0 +1,240 @@
+"""The card of one model, and one line for each mistake on the way to it."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+import yaml
+
+from stamp import card
+from stamp.__main__ import main
+from stamp.example import LABELED, write_clinic, write_shapes
+from stamp.io import write_arrays, write_table
+from stamp.models.trained import network
+from stamp.models.weights import write_weights
+from stamp.one_model import Audit
+
+BLOCK = {"source": "train", "arch": "linear", "pixels": {"size": 16, "channels": 1}}
+
+
+def weights(file: Path, classes: int, constant: bool = False) -> None:
+    """A linear network with fixed random weights, or with none."""
+    torch.manual_seed(3)
+    module = network(BLOCK, [str(number) for number in range(classes)]).module
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(0.0 if constant else 3.0)
+    write_weights(module, file, {"model": "x"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_clinic(tmp_path / "clinic", patients=40, size=32, seed=0)
+    write_shapes(tmp_path / "shapes", 12, size=32, seed=0)
+    weights(tmp_path / "w.safetensors", 3)
+    weights(tmp_path / "flat.safetensors", 3, constant=True)
+    (tmp_path / "block.yaml").write_text(yaml.safe_dump(BLOCK))
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *more: str, data: str = "clinic/table.csv") -> str:
+    """What the command prints, and that it wrote nothing."""
+    before = sorted(Path(".").rglob("*"))
+    given = ["--load", "block.yaml", "--resamples", "100", "--data", data]
+    files = [] if "--file" in more else ["--file", "w.safetensors"]
+    assert main(["audit-model", *given, *files, *more]) == 0
+    assert sorted(Path(".").rglob("*")) == before
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["audit-model", *arguments]) == 1
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line.startswith("stamp: ")
+    return line.removeprefix("stamp: ")
+
+
+def test_the_score_on_the_card_is_the_formulas(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SV by hand: pixels resized by Pillow, a matrix product, sigmoids, a loop over pairs."""
+    from PIL import Image
+    from safetensors.numpy import load_file
+
+    from stamp.pictures import open_picture
+
+    found = json.loads(said(capsys, "--json", "--pairs", "12"))
+    assert (found["n_semantic"], found["n_random"]) == (12, 12)
+    assert found["stamp"] == pytest.approx(1 - found["within"] / (found["total"] + 1e-8))
+    table = pl.read_csv("clinic/table.csv").filter(pl.col("split") == "test")
+    state = load_file("w.safetensors")
+    outputs = {}
+    for file in table["file"]:
+        picture = open_picture(Path("clinic") / file, 1).resize((16, 16), Image.Resampling.BILINEAR)
+        pixels = (np.asarray(picture, dtype=np.float64).ravel() / 255 - 0.5) / 0.25
+        logits = state["head.weight"].astype(np.float64) @ pixels + state["head.bias"]
+        outputs[file] = 1 / (1 + np.exp(-logits))
+    every = json.loads(said(capsys, "--json"))
+    rows = sorted(table.iter_rows(named=True), key=lambda row: (row["patient"], row["date"]))
+    distances = [
+        ((outputs[a["file"]] - outputs[b["file"]]) ** 2).sum()
+        for a, b in pairwise(rows)
+        if a["patient"] == b["patient"]
+    ]
+    assert every["n_semantic"] == len(distances)
+    assert every["within"] == pytest.approx(np.mean(distances), rel=1e-4)
+
+
+def test_a_folder_a_class_is_scored_by_class_pairs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = json.loads(said(capsys, "--json", data="shapes"))
+    assert (found["task"], found["semantic"]) == ("multiclass", "class")
+    assert found["source_metric"]["metric"] == "top1"
+    text = said(capsys, "--scale", data="shapes")
+    assert "of the variance of its outputs lies between classes" in " ".join(text.split())
+    assert "fitted, used" in text
+
+
+def test_a_constant_model_has_no_score_and_the_card_says_why(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said(capsys, "--file", "flat.safetensors")
+    assert "STAMP       none; the formula gives 1.000" in text
+    assert "degenerate" in text
+    assert "A constant model would get the best value of all." in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "nothing to score on: give --data or --study"),
+        (["--data", "clinic/table.csv"], "no model: give --load with a YAML file, or --timm"),
+        (
+            ["--data", "clinic/table.csv", "--load", "block.yaml"],
+            "model 'block' is one that the workflow trains: give its weights by --file",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "none.safetensors"],
+            "model 'block': no such file 'none.safetensors'",
+        ),
+        (["--data", "clinic/table.csv", "--timm", "resnet18"], "--timm needs --size"),
+        (
+            ["--data", "clinic/table.csv", "--load", "zoo.yaml", "--model", "b"],
+            "zoo.yaml: unknown model 'b': known: aa, cc",
+        ),
+        (["--data", "clinic/table.csv", "--load", "zoo.yaml"], "zoo.yaml: has several models"),
+        (
+            ["--data", "clinic/table.csv", "--load", "zoo.yaml", "--model", "cc"],
+            "zoo.yaml: cc: unknown source 'tim': did you mean 'timm'?",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors",
+             "--classes", "Cardiomegaly,Efusion,Nodule"],
+            "no label column 'Efusion': did you mean 'Effusion'?",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors",
+             "--split", "tset"],
+            "unknown split 'tset': did you mean 'test'?",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors",
+             "--pairs", "9999"],
+            "temporal pairs are eligible, 9999 asked",
+        ),
+        (["--study", "x", "--data", "clinic/table.csv"], "leave out the others"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], line: str
+) -> None:
+    entry = {"load": BLOCK, "label": "x", "family": "x", "objective": "x", "regime": "x"}
+    zoo = {"aa": entry, "cc": {**entry, "load": {"source": "tim"}}}
+    (folder / "zoo.yaml").write_text(yaml.safe_dump(zoo))
+    assert line in refused(capsys, *arguments)
+
+
+def test_a_timm_network_with_a_file_needs_no_yaml(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from safetensors.torch import save_file
+
+    from stamp.models.torchvision_ops import timm
+
+    torch.manual_seed(0)
+    made = timm.create_model("test_resnet", num_classes=3, in_chans=1)
+    save_file(made.state_dict(), "t.safetensors")
+    model = ["--timm", "test_resnet", "--file", "t.safetensors", "--size", "48", "--channels", "1"]
+    data = ["--data", "clinic/table.csv", "--task", "multilabel", "--classes", ",".join(LABELED)]
+    assert main(["audit-model", *data, *model, "--resamples", "100", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"] == "test_resnet"
+    assert found["parameters"] == sum(one.numel() for one in made.parameters())
+
+
+def audited(stamp: float | None, low: float, high: float, draws: np.ndarray) -> Audit:
+    row: dict[str, Any] = {"stamp": stamp, "low": low, "high": high}
+    pairs = pl.DataFrame({"a": ["x"], "b": ["y"], "kind": ["temporal"]})
+    return Audit(row, pl.DataFrame(), pl.DataFrame(), pairs, draws)
+
+
+def test_the_standing_counts_placed_models_and_leaves_the_model_itself_out(tmp_path: Path) -> None:
+    board = pl.DataFrame(
+        {
+            "model": ["a", "b", "me", "c", "apart"],
+            "place": [1, 2, 3, 4, None],
+            "stamp": [0.9, 0.6, 0.5, 0.2, 0.99],
+        }
+    )
+    board.write_csv(tmp_path / "leaderboard.csv")
+    found = card.standing(
+        audited(0.5, 0.1, 0.7, np.zeros(4)), "me", 0.95, tmp_path / "leaderboard.csv"
+    )
+    assert found == card.Standing(place=3, low=2, high=4, models=3, below=1 / 3, joint=False)
+    none = card.standing(
+        audited(None, 0.1, 0.7, np.zeros(4)), "me", 0.95, tmp_path / "leaderboard.csv"
+    )
+    assert none is None
+
+
+def test_on_the_same_pairs_the_standing_is_of_joint_draws(tmp_path: Path) -> None:
+    """Two models whose draws move together never change places, though their intervals overlap."""
+    draws = np.random.default_rng(0).normal(0.5, 0.1, 1000)
+    mine = audited(0.5, 0.3, 0.7, draws)
+    board = pl.DataFrame({"model": ["a"], "place": [1], "stamp": [0.51]})
+    board.write_csv(tmp_path / "leaderboard.csv")
+    write_arrays(tmp_path / "scores" / "a.draws.safetensors", {"stamp": draws + 0.01}, {})
+    fixed = card.standing(mine, "me", 0.95, tmp_path / "leaderboard.csv")
+    assert fixed is not None and (fixed.low, fixed.high, fixed.joint) == (1, 2, False)
+    write_table(tmp_path / "pairs.parquet", mine.pairs, {})
+    joint = card.standing(mine, "me", 0.95, tmp_path / "leaderboard.csv")
+    assert joint is not None and (joint.low, joint.high, joint.joint) == (2, 2, True)
+
+
+def test_the_example_is_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
+    """8-bit PNG, 16-bit PNG and DICOM of one picture decode to its grays."""
+    from stamp.example import write_picture
+    from stamp.pictures import open_picture
+
+    pixels = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    for name, number in (("a.png", 0), ("b.png", 1), ("c.dcm", 0)):
+        write_picture(tmp_path / name, pixels, number)
+        assert np.array_equal(np.asarray(open_picture(tmp_path / name, 1)), pixels), name
+
+
+def test_the_example_is_not_written_over_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kept.txt").write_text("x")
+    assert main(["example-data", str(tmp_path)]) == 1
+    assert "is there already and not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]

@@ -1,0 +1,270 @@
+"""`python -m stamp check-data` says what images yield and what is missing."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from PIL import Image
+from project import PHANTOM, model
+
+from stamp.__main__ import main
+from stamp.readiness import pair_counts
+
+RNG = np.random.default_rng(1)
+
+
+def picture(path: Path, flat: bool = False, **extra: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.full((30, 20), 7) if flat else RNG.integers(0, 256, size=(30, 20))
+    Image.fromarray(pixels.astype(np.uint8)).save(path, **extra)
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of 24 patients with up to three visits, and their pictures."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["file,patient,date,split,Edema,Mass"]
+    for patient in range(24):
+        for visit in range(1 + patient % 3):
+            name = f"images/{patient}-{visit}.png"
+            picture(tmp_path / "clinic" / name)
+            split = "calibration" if patient % 6 == 5 else "test"
+            rows.append(f"{name},p{patient},2024-0{visit + 1}-01,{split},{patient % 2},{visit % 2}")
+    (tmp_path / "clinic" / "table.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = main(["check-data", *arguments])
+    out = capsys.readouterr()
+    assert out.err == ""
+    return code, out.out
+
+
+def test_pairs_are_counted_as_a_loop_over_all_images_counts_them() -> None:
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame(
+        {
+            "image": [f"{n:03d}" for n in range(60)],
+            "group": [f"g{n}" for n in rng.integers(0, 15, 60)],
+            "order": pl.Series(rng.permutation(60), dtype=pl.Int32),
+            "A": pl.Series(rng.integers(0, 2, 60), dtype=pl.Int8),
+        }
+    )
+    found = pair_counts(rows, ["A"])
+    follow = same = other = across = within = firsts = 0
+    for group in sorted(set(rows["group"])):
+        mine = sorted(
+            (row for row in rows.iter_rows(named=True) if row["group"] == group),
+            key=lambda row: row["order"],
+        )
+        pairs = list(pairwise(mine))
+        follow, firsts = follow + len(pairs), firsts + bool(pairs)
+        same += sum(a["A"] == b["A"] for a, b in pairs)
+        other += sum(a["A"] != b["A"] for a, b in pairs)
+    for a, b in combinations(rows.iter_rows(named=True), 2):
+        within += a["group"] == b["group"]
+        across += a["group"] != b["group"]
+    assert found == {
+        "temporal, all consecutive": follow,
+        "temporal, one a group": firsts,
+        "labeled, all consecutive": same,
+        "labeled, one a group": found["labeled, one a group"],
+        "changed, all consecutive": other,
+        "class, two of a group": within,
+        "random, different groups": across,
+    }
+    unordered = pair_counts(rows.with_columns(order=pl.lit(None, dtype=pl.Int32)), ["A"])
+    assert unordered["temporal, one a group"] == "no visit or date"
+    assert pair_counts(rows, ["B"])["labeled, all consecutive"] == "no labels"
+
+
+def test_a_good_table_is_described_and_its_warnings_are_no_failure(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = said(capsys, "clinic/table.csv")
+    assert code == 0
+    assert "clinic/table.csv: 48 images of 24 groups, 1 to 3 a group; 16 groups have two" in text
+    assert "splits: calibration 12, test 36" in text
+    assert "positives: Edema 24, Mass 16" in text
+    assert "opened: 48 of 48 images (PNG 48), 20 x 30 to 20 x 30 pixels" in text
+    assert "temporal, all consecutive           16" in text
+    assert "temporal, one a group               12" in text
+    assert "score 0.5: 9,604 independent pairs needed; 16 pairs of 12 groups" in text
+    assert text.rstrip().endswith("0 errors, 1 warning")
+
+
+def test_a_wider_interval_needs_fewer_pairs(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, text = said(capsys, "clinic/table.csv", "--half-width", "0.9")
+    assert "too few" not in text
+    assert "0 errors, 0 warnings" in text
+
+
+def test_every_mistake_is_a_line_and_the_exit_code_says_so(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clinic / "clinic" / "images" / "2-0.png").unlink()
+    (clinic / "clinic" / "images" / "2-1.png").write_bytes(b"no picture")
+    picture(clinic / "clinic" / "images" / "3-0.png", flat=True)
+    tags = Image.Exif()
+    tags[0x0112] = 6
+    picture(clinic / "clinic" / "images" / "6-0.png", exif=tags)
+    code, text = said(capsys, "clinic/table.csv")
+    assert code == 1
+    lines = [line for line in text.splitlines() if line.startswith(("error", "warning"))]
+    assert lines[0].startswith("error: 1 of 48 images are missing in clinic, first images/2-0.png")
+    assert lines[1] == "error: clinic/images/2-1.png: can't be read as an image"
+    assert lines[2].startswith("warning: 1 of the opened images show one value only, first clinic/")
+    assert lines[3].startswith("warning: 1 of the opened images carry an EXIF orientation")
+    assert "2 errors, 3 warnings" in text
+
+
+def test_a_broken_table_or_an_unknown_name_is_one_line(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = said(capsys, "clinic/table.csv", "--option", "group=patients")
+    assert code == 1
+    assert "did you mean 'patient'?" in text
+    code, text = said(capsys, "clinic/tabel.csv", "clinic/table.csv")
+    assert code == 1
+    assert "error: 'clinic/tabel.csv' is no table, folder, data set or study" in text
+    assert "48 images of 24 groups" in text  # the second is looked at all the same
+    assert main(["check-data", "clinic/table.csv", "--half-width", "0"]) == 1
+
+
+def test_patients_in_two_splits_and_files_used_twice_are_warned_of(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = clinic / "clinic" / "table.csv"
+    text = table.read_text().replace("images/1-1.png,p1,2024-02-01,test", "images/1-1.png,p1,3,x")
+    table.write_text(text.replace("2024-0", ""))
+    code, text = said(capsys, "clinic/table.csv", "-o", "order=patient")
+    assert code == 1 and "neither a number nor an ISO date" in text
+    lines = table.read_text().splitlines()
+    lines[0] = "file,patient,when,split,Edema,Mass"
+    lines.append("./images/0-0.png,p0,9,test,0,0")
+    table.write_text("\n".join(lines))
+    code, text = said(capsys, "clinic/table.csv")
+    assert code == 0
+    assert "warning: 1 group in several splits, first 'p1' in test and x: a model may" in text
+    assert "warning: 2 rows share their file with another, first clinic/images/0-0.png" in text
+    assert "temporal, all consecutive         none: no visit or date" in text
+
+
+def test_a_folder_a_class_is_counted_by_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("cat", "dog"):
+        for number in range(10):
+            picture(tmp_path / "pets" / "test" / name / f"{number}.png")
+    code, text = said(capsys, "pets", "--option", "levels=[split, class]")
+    assert code == 0
+    assert "classes: cat 10, dog 10" in text
+    assert "class, two of a group               90" in text
+    assert "random, different groups           100" in text
+    assert "20 images give" in text
+    assert "warning: no split 'calibration'" in text
+
+
+def configured(folder: Path, **changes: object) -> None:
+    """The clinic as a data set, and a study of it."""
+    study = {
+        **PHANTOM,
+        "classes": ["Edema", "Mass"],
+        "source": {"dataset": "clinic", "train": "train"},
+        "pairs": {"split": "test", "semantic": "temporal", "largest": 10},
+        "calibration": {"split": "calibration", "count": 10},
+        "zoo": ["mine"],
+        **changes,
+    }
+    study.pop("targets")
+    about = {"title": "x", "licence": "none", "citation": "none", "access": "form"}
+    documents = {
+        "config.yaml": {"studies": ["mine"], "seed": 3},
+        "datasets.yaml": {"clinic": {"adapter": "csv", "root": "clinic", **about}},
+        "studies/mine.yaml": study,
+        "zoo/mine.yaml": {"linear": model("linear", "Linear")},
+    }
+    for name, document in documents.items():
+        (folder / "config" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "config" / name).write_text(yaml.safe_dump(document))
+
+
+def test_a_study_says_what_its_source_lacks(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(clinic)
+    code, text = said(capsys, "mine")
+    assert code == 1
+    assert "error: no image of split 'train', which source.train names and trained models" in text
+    assert "note: no targets: the study ends in a ranked leaderboard" in text
+    assert text.count("error: ") == 1
+    configured(
+        clinic,
+        pairs={"split": "test", "semantic": "temporal", "largest": 99, "also": {"labeled": 5}},
+        calibration={"split": "calibration", "count": 40},
+        classes=["Edema", "Mas"],
+    )
+    code, text = said(capsys, "mine")
+    assert code == 1
+    assert "error: 16 temporal pairs are eligible, the study asks for 99" in text
+    assert "error: 0 labeled pairs are eligible, the study asks for 5" in text
+    assert "no label column 'Mas': did you mean 'Mass'?" in text
+
+
+def test_a_rule_that_would_set_every_model_apart_is_warned_of(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(clinic, calibration={"split": "calibration", "count": 10, "exclude": "chance"})
+    assert "the rule 'chance' will set every model apart" not in said(capsys, "mine")[1]
+    configured(
+        clinic,
+        calibration={"split": "calibration", "count": 10, "exclude": "chance"},
+        statistics={"minimum": 10},
+    )
+    assert "the rule 'chance' will set every model apart" in said(capsys, "mine")[1]
+
+
+def test_a_study_goes_before_a_data_set_of_its_name(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(clinic)
+    (clinic / "config" / "studies" / "mine.yaml").rename(clinic / "config/studies/clinic.yaml")
+    assert "pairs that study 'clinic' (split test) yields" in said(capsys, "clinic")[1]
+
+
+def test_scores_that_are_there_take_the_place_of_assumptions(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(clinic)
+    folder = clinic / "results" / "mine" / "scores"
+    folder.mkdir(parents=True)
+    pl.DataFrame({"n_semantic": [10], "low": [0.3], "high": [0.5]}).write_parquet(
+        folder / "linear.parquet"
+    )
+    _, text = said(capsys, "mine", "--half-width", "0.05")
+    assert "measured: 1 model with half-widths 0.100 to 0.100 at 10 pairs" in text
+    assert "about 40 are needed for a half-width of 0.05" in text
+    assert "assumed" not in text
+
+
+def test_what_the_workflow_makes_is_looked_at_once_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    about = {"title": "x", "licence": "none", "citation": "none", "access": "generated"}
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "datasets.yaml").write_text(
+        yaml.safe_dump({"made": {"adapter": "phantom", **about}})
+    )
+    code, text = said(capsys, "made")
+    assert code == 1
+    assert "data set 'made' is made by the workflow and not made yet: run `snakemake" in text

@@ -1,0 +1,243 @@
+"""Studies of a user's own images without targets: what they leave, and what an edit runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+from PIL import Image
+from project import Project, made_once, model
+
+from stamp.__main__ import main
+from stamp.analysis_registry import ANALYSES
+from stamp.example import LABELED, write_example
+from stamp.pictures import open_picture
+
+STUDY = {
+    "title": "Clinic",
+    "task": "multilabel",
+    "classes": list(LABELED),
+    "source": {"dataset": "clinic", "train": "train"},
+    "pixels": {"size": 32, "channels": 1},
+    "pairs": {
+        "split": "test",
+        "semantic": "temporal",
+        "also": {"labeled": 40},
+        "largest": 70,
+        "counts": [20, 40],
+    },
+    "calibration": {"split": "calibration", "count": 40},
+    "zoo": ["clinic"],
+    "analyses": sorted(ANALYSES),
+    "statistics": {"permutations": 200, "resamples": 200, "minimum": 3},
+}
+SHAPES = {
+    "title": "Shapes",
+    "task": "multiclass",
+    "classes": ["circle", "square", "triangle"],
+    "source": {"dataset": "shapes", "train": "train"},
+    "pixels": {"size": 32, "channels": 1},
+    "pairs": {"split": "test", "semantic": "class", "largest": 60},
+    "calibration": {"split": "calibration", "count": 15, "scale": True, "exclude": "temperature"},
+    "id": {"split": "test"},
+    "zoo": ["shapes"],
+    "statistics": {"permutations": 200, "resamples": 200},
+}
+ABOUT = {"title": "made", "licence": "none", "citation": "none", "access": "form"}
+MODELS = ["few", "linear", "noisy"]
+
+
+def create(folder: Path) -> Project:
+    """A project with two studies of the example's files, without targets."""
+    project = Project.create(folder, {"clinic": STUDY, "shapes": SHAPES})
+    write_example(folder / "mine", patients=80, size=32, seed=1)
+    shares = {"train": 0.4, "calibration": 0.2, "test": 0.4}
+    project.write(
+        "datasets.yaml",
+        {
+            "clinic": {"adapter": "csv", "root": "mine/clinic", **ABOUT},
+            "shapes": {
+                "adapter": "folder",
+                "root": "mine/shapes",
+                "options": {"splits": shares},
+                **ABOUT,
+            },
+        },
+    )
+    zoo = {
+        "linear": model("linear", "Linear", epochs=3),
+        "noisy": model("linear", "Linear, noisy", label_noise=0.3),
+        "few": model("linear", "Linear, few", fraction=0.5),
+    }
+    project.write("zoo/clinic.yaml", zoo)
+    project.write("zoo/shapes.yaml", zoo)
+    return project
+
+
+@pytest.fixture(scope="session")
+def ready(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
+    """The project after a run; copy it before changing anything."""
+    return made_once(tmp_path_factory, worker_id, "own", create)
+
+
+@pytest.fixture
+def own(ready: Project, tmp_path: Path) -> Project:
+    return ready.copy(tmp_path / "own")
+
+
+def forward(study: str = "clinic") -> Counter[str]:
+    """What follows from a new pixel cache of the source, but for the aggregates and figures."""
+    return Counter(
+        f"{rule} {study}{view} {name}"
+        for rule, view in (
+            ("logits", " source"),
+            ("calibrate", ""),
+            ("score", ""),
+            ("evaluate", " source"),
+        )
+        for name in MODELS
+    )
+
+
+def test_without_targets_models_are_ranked_and_every_table_says_so(ready: Project) -> None:
+    for study in ("clinic", "shapes"):
+        board = pl.read_csv(ready.result(f"{study}/leaderboard.csv"))
+        assert sorted(board["model"]) == MODELS
+        placed = board.filter(pl.col("place").is_not_null())
+        assert placed["place"].to_list() == list(range(1, len(placed) + 1))
+        assert placed["stamp"].is_sorted(descending=True)
+        assert board["source_metric"].null_count() == 0
+        assert not any(name.startswith("target:") for name in board.columns)
+        same = pl.read_parquet(ready.result(f"{study}/leaderboard.parquet"))
+        assert same["model"].to_list() == board["model"].to_list()
+        text = ready.result(f"{study}/statistics/main.md").read_text()
+        assert "This study has no targets" in text
+        assert "| Target |" not in text
+
+
+def test_without_targets_figures_show_ranks_and_scores_and_no_empty_panel(ready: Project) -> None:
+    folder = ready.result("clinic/figures")
+    assert {"forest.png", "ranks.png"} <= {file.name for file in folder.iterdir()}
+    assert not (folder / "targets.png").exists()
+    for file in folder.glob("*.png"):
+        assert len(set(Image.open(file).convert("L").getdata())) > 10, file
+
+
+def test_nothing_edited_means_no_job(own: Project) -> None:
+    os.utime(own.folder / "mine" / "clinic" / "table.csv", (2_000_000_000, 2_000_000_000))
+    assert own.plan() == Counter()
+
+
+def test_an_edited_table_makes_its_index_anew_and_no_other_data_sets(own: Project) -> None:
+    table = own.folder / "mine" / "clinic" / "table.csv"
+    table.write_text(table.read_text().replace("2024-01-01", "2023-12-31", 1))
+    found = own.plan()
+    assert found["find_dataset clinic"] == found["pairs clinic"] == 1
+    assert not any("shapes" in job for job in found)
+
+
+def test_an_image_put_into_a_folder_makes_the_index_anew(own: Project) -> None:
+    circles = own.folder / "mine" / "shapes" / "circle"
+    shutil.copy2(circles / "000.png", circles / "new.png")
+    found = own.plan()
+    assert found["find_dataset shapes"] == 1
+    assert not any("clinic" in job for job in found)
+
+
+def test_a_replaced_image_is_decoded_again_and_what_follows_runs(own: Project) -> None:
+    rows = pl.read_parquet(own.result("clinic/views/source.parquet"))
+    path = own.folder / rows.filter(pl.col("path").str.ends_with(".png"))["path"][0]
+    picture = open_picture(path, 1)
+    picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(path)
+    found = own.plan()
+    assert found["pixels clinic source 32-gray-bilinear"] == 1
+    assert forward() <= found
+    assert "find_dataset clinic" not in found
+    assert not any("shapes" in job for job in found)
+
+
+def test_a_missing_image_is_counted_and_named_by_the_run(own: Project) -> None:
+    lost = own.folder / "mine" / "shapes" / "square"
+    table = own.folder / "mine" / "clinic" / "table.csv"
+    first = table.read_text().splitlines()[1].partition(",")[0]
+    (table.parent / first).unlink()
+    table.write_text(table.read_text() + "\n")
+    done = own.run()
+    assert done.code != 0
+    assert f"images are missing in mine/clinic, first {first}" in done.text
+    assert "Traceback" not in done.text
+    assert lost.is_dir()
+
+
+@pytest.mark.parametrize(("study", "name"), [("clinic", "linear"), ("shapes", "few")])
+def test_one_models_card_has_the_workflows_numbers(
+    ready: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    study: str,
+    name: str,
+) -> None:
+    monkeypatch.chdir(ready.folder)
+    before = {path: path.stat().st_mtime_ns for path in ready.folder.rglob("*")}
+    weights = f"results/{study}/trained/{name}.safetensors"
+    model = ["--load", f"config/zoo/{study}.yaml", "--model", name, "--file", weights]
+    assert main(["audit-model", "--study", study, *model, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    board = pl.read_parquet(ready.result(f"{study}/leaderboard.parquet"))
+    row = board.filter(pl.col("model") == name).row(0, named=True)
+    for column in ("stamp", "low", "high", "eta2", "within", "total", "temperature", "raw"):
+        assert found[column] == row[column], column
+    assert found["source_metric"]["value"] == row["source_metric"]
+    assert found["flags"] == (row["flags"] or "")
+    assert (found["n_semantic"], found["parameters"]) == (row["n_semantic"], row["parameters"])
+    others = board.filter((pl.col("model") != name) & pl.col("place").is_not_null())
+    assert found["among"]["joint"]
+    assert found["among"]["models"] == len(others) > 0
+    assert found["among"]["place"] == 1 + int((others["stamp"] > row["stamp"]).sum())
+    if len(others) == len(board) - 1 and row["place"] is not None:
+        assert found["among"]["place"] == row["place"]
+        assert found["among"]["low"] == row["rank_low"]
+        assert found["among"]["high"] == row["rank_high"]
+    assert {path: path.stat().st_mtime_ns for path in ready.folder.rglob("*")} == before
+
+
+def test_the_arguments_of_a_card_give_the_workflows_numbers_too(
+    ready: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same settings word by word, without the study's file."""
+    monkeypatch.chdir(ready.folder)
+    weights = "results/clinic/trained/noisy.safetensors"
+    settings = ["--task", "multilabel", "--classes", ",".join(LABELED), "--pairs", "70"]
+    settings += ["--calibration-count", "40", "--resamples", "200", "--size", "32"]
+    model = ["--load", "config/zoo/clinic.yaml", "--model", "noisy", "--file", weights]
+    data = ["--data", "mine/clinic/table.csv", "--channels", "1"]
+    assert main(["audit-model", *data, *settings, *model, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    board = pl.read_parquet(ready.result("clinic/leaderboard.parquet"))
+    row = board.filter(pl.col("model") == "noisy").row(0, named=True)
+    for column in ("within", "total", "raw", "temperature"):
+        assert found[column] == row[column], column
+
+
+def test_a_card_is_written_where_it_is_asked_for(
+    ready: Project,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(ready.folder)
+    weights = "results/shapes/trained/linear.safetensors"
+    model = ["--load", "config/zoo/shapes.yaml", "--model", "linear", "--file", weights]
+    out = tmp_path / "card.json"
+    among = ["--among", "results/shapes/leaderboard.csv", "--out", str(out)]
+    assert main(["audit-model", "--study", "shapes", *model, *among]) == 0
+    text = capsys.readouterr().out
+    found = json.loads(out.read_text())
+    assert f"STAMP       {found['stamp']:.3f}, 95 % interval" in text
+    assert f"place {found['among']['place']} beside" in text
+    assert "not how right: read it beside the source metric" in " ".join(text.split())

@@ -1,0 +1,141 @@
+"""Score one model on one data set without Snakemake, and print its card.
+
+With --study, pairs, classes and all settings are those of the study, and the numbers are those that
+the workflow would give. Otherwise they are given here. Nothing is written, except by --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stamp.named_data import Configuration, Named
+    from stamp.one_model import Candidate, Settings
+
+HELP = "score one model on one data set without Snakemake, and print its card"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which images, which model, how it is scored, what comes out."""
+    add = parser.add_argument_group("images").add_argument
+    add("--study", help="take data, classes, pairs and all other settings from this study")
+    add("--data", help="a table, a folder, or a data set's key")
+    how = "an option of the table or folder, as in config/datasets.yaml"
+    add("--option", "-o", action="append", default=[], metavar="KEY=VALUE", help=how)
+    add("--task", choices=["multilabel", "multiclass"], help="sigmoids, or a softmax")
+    add("--classes", help="names of the model's outputs, in order, between commas")
+    add = parser.add_argument_group("model").add_argument
+    add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
+    add("--model", help="the model of the zoo's file, or a name for the card")
+    add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
+    add("--file", type=Path, help="weights, safetensors or plain tensors")
+    add("--size", type=int, help="height and width of the model's pixels")
+    add("--channels", type=int, choices=[1, 3], help="1 for gray, 3 for colour (default: 3)")
+    add = parser.add_argument_group("scoring").add_argument
+    add("--semantic", choices=["temporal", "labeled", "changed", "class"],
+        help="kind of pairs (default: temporal for multilabel, class for multiclass)")  # fmt: skip
+    add("--split", default="test", help="split that pairs are drawn from (default: test)")
+    add("--pairs", type=int, help="how many (default: all, up to 2,000)")
+    add("--calibration", default="calibration", help="split of calibration images")
+    add("--calibration-count", type=int, help="how many (default: all, up to 500)")
+    add("--scale", action="store_true", help="score with the fitted temperature (STAMP-TS)")
+    add("--exclude", choices=["temperature", "chance", "none"], default="none",
+        help="rule that sets models apart (default: none)")  # fmt: skip
+    add("--resamples", type=int, help="of the bootstrap (default: 10,000)")
+    add("--seed", type=int, help="default: that of config.yaml, or 0")
+    add("--device", choices=["auto", "cuda", "cpu"], default="auto")
+    add("--threads", type=int, default=1, help="CPU threads of the model (default: 1)")
+    add = parser.add_argument_group("card").add_argument
+    add("--among", type=Path, metavar="LEADERBOARD", help="a leaderboard.csv to stand among")
+    add("--json", action="store_true", help="print the card as JSON")
+    add("--out", type=Path, help="write the card as JSON to this file too")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Score the model, print the card."""
+    import json
+
+    from stamp import card
+    from stamp.device import choose
+    from stamp.io import write_json
+    from stamp.named_data import configuration
+    from stamp.one_model import audit, weights_file
+
+    project = configuration()
+    named, settings = _settings(arguments, project)
+    model = _candidate(arguments)
+    weights = weights_file(model, arguments.file)
+    device = choose(arguments.device)
+    found = audit(named, model, settings, weights, device, arguments.threads)
+    among = arguments.among
+    board = Path(project.results) / (arguments.study or "") / "leaderboard.csv"
+    if among is None and arguments.study and board.is_file():
+        among = board
+    level = settings.statistics["level"]
+    place = card.standing(found, model.key, level, among) if among else None
+    about = card.record(found, settings, model.key, place)
+    print(json.dumps(about, indent=2, sort_keys=True) if arguments.json else card.text(about))
+    if arguments.out:
+        write_json(arguments.out, about)
+
+
+def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Named, Settings]:
+    """The images and how a model is scored on them: by a study, or by the arguments."""
+    from stamp.errors import UserError
+    from stamp.named_data import of_argument, read_options
+    from stamp.one_model import own_settings, study_settings
+    from stamp.readiness import class_names
+
+    seed = project.seed if arguments.seed is None else arguments.seed
+    options = read_options(arguments.option)
+    if arguments.study:
+        if arguments.data or arguments.classes or arguments.task:
+            raise UserError("--study says which data, task and classes: leave out the others")
+        study = project.study(arguments.study)
+        named = of_argument(study.source["dataset"], project, options, seed)
+        return named, study_settings(study, seed)
+    if not arguments.data:
+        raise UserError("nothing to score on: give --data or --study")
+    named = of_argument(arguments.data, project, options, seed)
+    task = arguments.task or ("multiclass" if "label" in named.index.columns else "multilabel")
+    classes = [name.strip() for name in (arguments.classes or "").split(",") if name.strip()]
+    pairs: dict[str, Any] = {
+        "split": [arguments.split],
+        "semantic": arguments.semantic or {"multilabel": "temporal"}.get(task, "class"),
+    }
+    held_out: dict[str, Any] = {
+        "split": arguments.calibration, "scale": arguments.scale, "exclude": arguments.exclude
+    }  # fmt: skip
+    if arguments.pairs is not None:
+        pairs["largest"] = arguments.pairs
+    if arguments.calibration_count is not None:
+        held_out["count"] = arguments.calibration_count
+    more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
+    names = classes or class_names(named.index)
+    return named, own_settings(named, task, names, pairs, held_out, more, seed)
+
+
+def _candidate(arguments: argparse.Namespace) -> Candidate:
+    """The model: by its file, or a timm architecture by name."""
+    from stamp.errors import UserError
+    from stamp.one_model import Candidate, read_candidate
+
+    if (arguments.load is None) == (arguments.timm is None):
+        raise UserError("no model: give --load with a YAML file, or --timm with a name")
+    if arguments.load is not None:
+        found = read_candidate(arguments.load, arguments.model)
+        given = {"size": arguments.size, "channels": arguments.channels}
+        pixels = {key: value for key, value in given.items() if value is not None}
+        if not pixels:
+            return found
+        block = {**found.load, "pixels": {**found.load.get("pixels", {}), **pixels}}
+        return Candidate(found.key, block, found.saw)
+    if arguments.size is None:
+        raise UserError("--timm needs --size, the height and width of its pixels")
+    pixels = {"size": arguments.size, "channels": arguments.channels or 3}
+    block = {"source": "timm", "name": arguments.timm, "pixels": pixels}
+    if arguments.file is not None:
+        block["file"] = str(arguments.file)
+    return Candidate(arguments.model or arguments.timm, block)

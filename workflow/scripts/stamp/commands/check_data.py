@@ -1,0 +1,46 @@
+"""Whether images are ready for a study: what they yield, what is missing, a line each.
+
+It takes a table (csv, tsv, Parquet), a folder with a folder a class, a data set of the
+configuration, or a study. The exit code is 1 if there is an error, 0 with warnings.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "say whether your images are ready for a study, and what is missing"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What is looked at, and how closely."""
+    add = parser.add_argument
+    add("data", nargs="+", help="a table, a folder, a data set's key or a study's name")
+    how = "an option of the table or folder, as in config/datasets.yaml"
+    add("--option", "-o", action="append", default=[], metavar="KEY=VALUE", help=how)
+    add("--split", help="the split that pairs are drawn from (default: test, if there is one)")
+    add("--half-width", type=float, default=0.02, help="of the interval wanted (default: 0.02)")
+    add("--level", type=float, default=0.95, help="of the interval wanted (default: 0.95)")
+    add("--all", action="store_true", help="open every image, not a sample of 200")
+    add("--seed", type=int, help="by which splits are drawn (default: that of config.yaml)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a report for each argument."""
+    from stamp.errors import UserError
+    from stamp.findings import ERROR
+    from stamp.named_data import configuration, read_options
+    from stamp.readiness import report_on
+
+    if not (arguments.half_width > 0 and 0 < arguments.level < 1):
+        raise UserError("--half-width is above 0, and --level between 0 and 1")
+    settings, options = configuration(), read_options(arguments.option)
+    seed = settings.seed if arguments.seed is None else arguments.seed
+    interval = (arguments.half_width, arguments.level)
+    failed = False
+    for number, argument in enumerate(arguments.data):
+        report = report_on(
+            argument, settings, options, arguments.split, interval, arguments.all, seed
+        )
+        print(("\n" if number else "") + report.text())
+        failed |= report.count(ERROR) > 0
+    return int(failed)

@@ -1,0 +1,39 @@
+"""A report of a command: lines for a reader, then what is wrong or missing, a line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+
+
+@dataclass(slots=True)
+class Report:
+    """Lines for a reader, and what was found wrong or missing, worst first."""
+
+    lines: list[str] = field(default_factory=list)
+    findings: list[tuple[str, str]] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+    def found(self, level: str, line: str) -> None:
+        if (level, line) not in self.findings:
+            self.findings.append((level, line))
+
+    def count(self, level: str) -> int:
+        return sum(1 for one, _ in self.findings if one == level)
+
+    def text(self) -> str:
+        """All of it; the last line counts the errors and warnings."""
+        order = {ERROR: 0, WARNING: 1, NOTE: 2}
+        found = sorted(self.findings, key=lambda one: order[one[0]])
+        listed = [f"{level}: {line}" for level, line in found]
+        errors, warnings = self.count(ERROR), self.count(WARNING)
+        end = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
+        return "\n".join([*self.lines, *([""] if listed else []), *listed, "", end])
+
+
+def plural(number: int, word: str) -> str:
+    """``1 image``, ``1,200 images``."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
