@@ -25,6 +25,21 @@ include: "rules/analyses.smk"
 include: "rules/figures.smk"
 
 
+localrules:
+    pairs,
+    source_view,
+    view,
+    collect,
+    main_table,
+    leaderboard,
+    figure,
+    training_figure,
+    analysis_figure,
+    download,
+    find_dataset,
+    find_images,
+
+
 rule all:
     default_target: True
     input:
