@@ -6,6 +6,7 @@ configuration has to be in /etc/slurm, because the executor drops SLURM_CONF bef
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -125,10 +126,8 @@ def descendants(pid: int) -> list[int]:
 
 
 def kill(pid: int, how: signal.Signals = signal.SIGKILL) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, how)
-    except ProcessLookupError:
-        pass
 
 
 def named(name: str) -> Iterator[int]:
@@ -249,10 +248,8 @@ class Cluster:
 
     def stop(self) -> None:
         ask("scancel", "--user=root", "--full")
-        try:
+        with contextlib.suppress(TimeoutError):
             until(lambda: not any(named("slurmstepd")), "the last job to end", 20)
-        except TimeoutError:
-            pass
         self.stop_daemons()
         for name in ("slurm.conf", "gres.conf", "cgroup.conf"):
             (ETC / name).unlink(missing_ok=True)
