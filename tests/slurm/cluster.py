@@ -82,7 +82,13 @@ class Job:
 
     id: str
     state: str
+    memory: str
     comment: str
+
+    @property
+    def what(self) -> str:
+        """The rule and wildcards, or the group, that the executor says it is for."""
+        return self.comment.removeprefix("rule_").replace("_wildcards_", " ")
 
 
 def obstacle() -> str | None:
@@ -260,5 +266,16 @@ class Cluster:
 
     def jobs(self) -> list[Job]:
         """Every job since the start, in the order of submission."""
-        lines = ask("squeue", "-h", "-t", "all", "-S", "i", "-o", "%i|%T|%k").splitlines()
-        return [Job(*line.split("|", 2)) for line in lines]
+        lines = ask("squeue", "-h", "-t", "all", "-S", "i", "-o", "%i|%T|%m|%k").splitlines()
+        return [Job(*line.split("|", 3)) for line in lines]
+
+    def running(self, what: str) -> Job:
+        """The job of this name, once it runs."""
+        found: list[Job] = []
+
+        def seen() -> bool:
+            found[:] = [job for job in self.jobs() if (job.what, job.state) == (what, "RUNNING")]
+            return bool(found)
+
+        until(seen, f"'{what}' to run")
+        return found[0]
