@@ -12,6 +12,9 @@ rule calibrate:
         f"{RESULTS}/{{study}}/logs/calibrate/{{model}}.log",
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         task=of_study("task"),
         classes=of_study("classes"),

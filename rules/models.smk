@@ -30,6 +30,7 @@ rule train:
     threads: PLAN.threads
     resources:
         mem_mb=memory(2000),
+        runtime=minutes(120),
     params:
         load=lambda wildcards: model_of(wildcards).load,
         versions=lambda wildcards: versions(model_of(wildcards).load["source"]),

@@ -16,6 +16,9 @@ rule score:
         f"{RESULTS}/{{study}}/logs/score/{{model}}.log",
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         task=of_study("task"),
         classes=of_study("classes"),
@@ -48,6 +51,9 @@ rule matched:
         f"{RESULTS}/{{study}}/logs/matched/{{target}}/{{model}}.log",
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         task=of_study("task"),
         classes=of_study("classes"),

@@ -91,11 +91,16 @@ class Job:
         return self.comment.removeprefix("rule_").replace("_wildcards_", " ")
 
 
+def program(name: str) -> str | None:
+    """Where a program is; daemons may lie outside the search path."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
 def obstacle() -> str | None:
     """What stands in the way of starting a Slurm here, in a line."""
     if os.geteuid() != 0:
         return "starting a Slurm takes root"
-    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    missing = [name for name in PROGRAMS if not program(name)]
     if missing:
         return f"no {', '.join(missing)} here: make test-slurm installs Debian's packages"
     written = ETC / "slurm.conf"
@@ -211,7 +216,7 @@ class Cluster:
     def daemon(self, name: str, *arguments: str) -> None:
         """Start a daemon, which goes into the background by itself."""
         subprocess.run(
-            [shutil.which(name) or name, *arguments],
+            [program(name) or name, *arguments],
             check=True,
             timeout=PATIENCE,
             stdout=subprocess.DEVNULL,
