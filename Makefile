@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 RUN := envs/requirements.txt
-TEST := $(RUN) envs/requirements-extra.txt envs/requirements-test.txt
+TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
 .PHONY: help run test test-slurm unit lint bench seeds report clean
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,12 @@ from project import ROOT, Project, model
 
 PROFILE = ("--profile", "profiles/slurm")
 LOGITS = "results/small_phantom/logits/source/linear.safetensors"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Project:
+    """A project in which nothing has run."""
+    return Project.create(tmp_path / "fresh")
 
 
 def rules() -> dict[str, str]:
@@ -34,44 +41,43 @@ def profile(with_gpu_lines: bool = False) -> str:
 
 
 def asked(project: Project, *arguments: str) -> dict[str, str]:
-    """The resources of one forward pass that is to run again."""
-    text = project.finish(
-        "--dry-run", *PROFILE, "--forcerun", LOGITS, *arguments, "--", LOGITS
-    ).text
+    """The resources of one forward pass."""
+    text = project.finish("--dry-run", *PROFILE, *arguments, "--", LOGITS).text
     (line,) = re.findall(r"^rule logits:\n(?:    .*\n)*?    resources: (.*)$", text, flags=re.M)
     return dict(part.split("=", 1) for part in line.split(", "))
 
 
-def test_a_forward_pass_asks_the_cluster_for_one_gpu(project: Project) -> None:
-    assert asked(project)["gpu"] == "1"
+def test_a_forward_pass_asks_the_cluster_for_one_gpu(fresh: Project) -> None:
+    assert asked(fresh)["gpu"] == "1"
 
 
-def test_another_config_on_the_command_line_does_not_lose_the_device(project: Project) -> None:
-    assert asked(project, "--config", "studies=[small_phantom]")["gpu"] == "1"
+def test_another_config_on_the_command_line_does_not_lose_the_device(fresh: Project) -> None:
+    assert asked(fresh, "--config", "studies=[small_phantom]")["gpu"] == "1"
 
 
-def test_a_cluster_without_gpus_says_device_cpu(project: Project) -> None:
-    assert asked(project, "--config", "device=cpu")["gpu"] == "0"
+def test_a_cluster_without_gpus_says_device_cpu(fresh: Project) -> None:
+    assert asked(fresh, "--config", "device=cpu")["gpu"] == "0"
 
 
-def test_memory_and_time_grow_on_each_retry_up_to_the_limit(project: Project) -> None:
-    found = [asked(project, "--attempt", str(attempt)) for attempt in (1, 2, 3)]
+def test_memory_and_time_grow_on_each_retry_up_to_the_limit(fresh: Project) -> None:
+    found = [asked(fresh, "--attempt", str(attempt)) for attempt in (1, 2, 3)]
     assert [one["mem_mb"] for one in found] == ["4000", "8000", "12000"]
     assert [one["runtime"] for one in found] == ["240", "480", "720"]
-    limits = ("--config", "limits={mem_mb: 9000, runtime: 300}")
-    capped = asked(project, "--attempt", "3", *limits)
+    settings = fresh.folder / "profiles" / "slurm" / "cluster.yaml"
+    settings.write_text(yaml.safe_dump({"limits": {"mem_mb": 9000, "runtime": 300}}))
+    capped = asked(fresh, "--attempt", "3")
     assert (capped["mem_mb"], capped["runtime"]) == ("9000", "300")
 
 
-def test_the_lines_on_gpus_name_every_rule_that_uses_one(project: Project) -> None:
+def test_the_lines_on_gpus_name_every_rule_that_uses_one(fresh: Project) -> None:
     """Uncommented, they give GPU jobs their partition and type, and no other job."""
     text = profile(with_gpu_lines=True)
     settings = yaml.safe_load(text)["set-resources"]
     wanted = {"slurm_partition": "gpu", "gpu_model": "a100"}
     named = {rule for rule, resources in settings.items() if resources == wanted}
     assert named == {name for name, text in rules().items() if re.search(r"^ +gpu=", text, re.M)}
-    (project.folder / "profiles" / "slurm" / "config.yaml").write_text(text)
-    found = asked(project)
+    (fresh.folder / "profiles" / "slurm" / "config.yaml").write_text(text)
+    found = asked(fresh)
     assert (found["slurm_partition"], found["gpu_model"], found["gpu"]) == ("gpu", "a100", "1")
 
 
@@ -100,10 +106,14 @@ def test_a_finished_study_has_nothing_to_submit(project: Project) -> None:
 
 
 def test_a_dry_run_needs_no_slurm_on_the_machine(
-    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    fresh: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert asked(project)["gpu"] == "1"
+    found = shutil.which("which")
+    assert found is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "which").symlink_to(found)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert asked(fresh)["gpu"] == "1"
 
 
 def test_logs_of_a_local_run_lead_to_the_failed_job_first(project: Project) -> None:

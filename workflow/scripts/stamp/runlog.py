@@ -182,7 +182,7 @@ def targets(log: Path) -> set[tuple[str, frozenset[tuple[str, str]]]]:
 
 def ask_slurm(run: Run) -> None:
     """Tell jobs that wait in the queue from those that run; a run that has ended has neither."""
-    open_jobs = [job for job in run.jobs.values() if job.state in ("running", "submitted")]
+    open_jobs = [job for job in run.jobs.values() if job.state not in ("failed", "finished")]
     if run.ended:
         for job in open_jobs:
             job.state = "unfinished"
