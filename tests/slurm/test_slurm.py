@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
 from collections import Counter
-from itertools import combinations
 from pathlib import Path
 
+import holding
 import polars as pl
 from cluster import Cluster, ask
 from project import ROOT, Project, model
@@ -141,62 +139,27 @@ def test_a_job_whose_node_dies_is_retried_and_the_study_completes(
     assert_same_numbers(project, local)
 
 
-GPU_JOBS = """
-rule all:
-    input:
-        expand("held/{number}.json", number=range(4)),
-
-
-rule hold:
-    output:
-        "held/{number}.json",
-    resources:
-        gpu=1,
-    params:
-        program=workflow.source_path("hold.py"),
-        python=config["python"],
-    shell:
-        "{params.python} {params.program} {output}"
-"""
-HOLD = """
-import json, os, sys, time
-from stamp.device import claim
-given = os.environ["CUDA_VISIBLE_DEVICES"]
-device, start = claim({"gpu": 1}), time.time()
-time.sleep(4)
-seen = {"given": given, "mine": os.environ["CUDA_VISIBLE_DEVICES"], "device": device}
-json.dump({**seen, "start": start, "end": time.time()}, open(sys.argv[1], "w"))
-"""
-
-
 def test_two_gpu_jobs_never_share_one_gpu(cluster: Cluster, tmp_path: Path) -> None:
     """Four jobs that hold a GPU for a while, on two GPUs, through the same profile."""
     shutil.copytree(ROOT / "profiles" / "slurm", tmp_path / "profiles" / "slurm")
-    (tmp_path / "Snakefile").write_text(GPU_JOBS)
-    (tmp_path / "hold.py").write_text(HOLD)
+    holding.write(tmp_path, jobs=4, seconds=4)
     project = Submitting(tmp_path)
     before = len(cluster.jobs())
-    environment = {**project.environment(), "PYTHONPATH": str(ROOT / "workflow" / "scripts")}
     done = subprocess.run(
-        project.command("--config", f"python={sys.executable}"),
+        project.command(),
         cwd=tmp_path,
-        env=environment,
+        env={**project.environment(), "PYTHONPATH": str(ROOT / "workflow" / "scripts")},
         text=True,
         capture_output=True,
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    held = [json.loads((tmp_path / f"held/{number}.json").read_text()) for number in range(4)]
+    held = holding.read(tmp_path)
     assert {one["device"] for one in held} == {"cuda"}
     assert all(one["given"] == one["mine"] for one in held)
     assert {one["mine"] for one in held} == {"0", "1"}
-    together = [
-        (first, second)
-        for first, second in combinations(held, 2)
-        if first["start"] < second["end"] and second["start"] < first["end"]
-    ]
-    assert not [pair for pair in together if pair[0]["mine"] == pair[1]["mine"]]
+    holding.assert_never_shared(held)
     ids = [job.id for job in cluster.jobs()[before:]]
-    assert len(ids) == 4
+    assert len(ids) == len(held) == 4
     for one in ids:
         assert "TresPerJob=gres:gpu:1" in ask("scontrol", "show", "job", one)

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
+import holding
 import pytest
 from project import ROOT, Project
-
-SNAKEFILE = """
-rule all:
-    input:
-        expand("held/{number}.json", number=range(6)),
-
-
-rule hold:
-    output:
-        "held/{number}.json",
-    resources:
-        gpu=1,
-    script:
-        "hold.py"
-"""
-HOLD = """
-import json, os, time
-from stamp.device import claim
-device, start = claim(snakemake.resources), time.time()
-time.sleep(0.5)
-seen = {"device": device, "mine": os.environ["CUDA_VISIBLE_DEVICES"]}
-json.dump({**seen, "start": start, "end": time.time()}, open(snakemake.output[0], "w"))
-"""
 
 
 @pytest.mark.parametrize("slots", [3, 5])
 def test_each_job_has_a_device_of_its_own(slots: int, tmp_path: Path) -> None:
     """Also where more jobs are let through than there are devices: they wait for one."""
-    (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    (tmp_path / "hold.py").write_text(HOLD)
+    holding.write(tmp_path, jobs=6, seconds=0.5)
     kept = Project(tmp_path).environment()
     (tmp_path / "tmp").mkdir()
     environment = {
@@ -57,9 +32,9 @@ def test_each_job_has_a_device_of_its_own(slots: int, tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    held = [json.loads((tmp_path / f"held/{number}.json").read_text()) for number in range(6)]
+    held = holding.read(tmp_path)
+    assert len(held) == 6
     assert {one["device"] for one in held} == {"cuda"}
-    assert {one["mine"] for one in held} == {"1", "2", "5"}
-    for first, second in combinations(held, 2):
-        if first["start"] < second["end"] and second["start"] < first["end"]:
-            assert first["mine"] != second["mine"]
+    assert {one["given"] for one in held} == {"1,2,5"}
+    assert {one["mine"] for one in held} <= {"1", "2", "5"}
+    holding.assert_never_shared(held)
