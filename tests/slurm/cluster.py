@@ -190,8 +190,11 @@ class Cluster:
         ETC.mkdir(parents=True, exist_ok=True)
         told = {"mark": MARK, "base": self.base, "host": self.host, "gpus": self.gpus}
         (ETC / "slurm.conf").write_text(SLURM.format(**told))
+        # any character device does; the GPU's number is the one that its name ends in
+        for number in range(self.gpus):
+            (self.base / f"gpu{number}").symlink_to("/dev/null")
         (ETC / "gres.conf").write_text(
-            f"NodeName={self.host} Name=gpu File=/dev/tty[0-{self.gpus - 1}]\n"
+            f"NodeName={self.host} Name=gpu File={self.base}/gpu[0-{self.gpus - 1}]\n"
         )
         (ETC / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         try:
