@@ -118,7 +118,7 @@ def assert_logs_of_both_attempts(project: Submitting, rule: str, ids: list[str])
     (job,) = [job for job in found.jobs.values() if job.name == f"{rule} {STUDY} linear"]
     assert (job.state, job.attempts) == ("finished", 2)
     assert [one.id for one in job.submissions] == ids
-    assert [one.status for one in job.submissions] == ["CANCELLED", "COMPLETED"]
+    assert [one.status for one in job.submissions] == ["failed", "COMPLETED"]
     assert all(f"rule {rule}:" in one.log.read_text() for one in job.submissions[-1:])
     text = logs.listing(found, project.folder, STUDY, failed=False)
     assert f"finished   {rule} {STUDY} linear  (2 attempts)" in text

@@ -35,6 +35,7 @@ AGAIN = """\
 rule logits:
     log: results/s/logs/logits/source/a.log
     jobid: 14
+    reason: Missing output files: results/s/logits/source/a.safetensors
     wildcards: study=s, view=source, model=a
 Job 14 has been submitted with SLURM jobid 36 (log: {logs}/rule_logits/s_source_a/36.log).
 """
@@ -45,6 +46,7 @@ GROUPS = """\
     rule metrics:
         log: results/s/logs/metrics/a.log
         jobid: 20
+        reason: Missing output files: results/s/metrics/a.parquet
         wildcards: study=s, model=a
 [Tue Nov 17 02:49:39 2026] Group job metrics_s (jobs in lexicogr. order):
 
@@ -52,9 +54,26 @@ GROUPS = """\
     rule metrics:
         log: results/s/logs/metrics/b.log
         jobid: 21
+        reason: Missing output files: results/s/metrics/b.parquet
         wildcards: study=s, model=b
 Job 8a12 has been submitted with SLURM jobid 40 (log: {logs}/group_metrics_s_metrics/40.log).
 Job 9a12 has been submitted with SLURM jobid 41 (log: {logs}/group_metrics_s_metrics/41.log).
+"""
+GROUP_ERROR = """\
+[Tue Nov 17 02:49:59 2026]
+    message: Error in group metrics_s
+    log: {logs}/group_metrics_s_metrics/40.log (check log file(s) for error details)
+    jobs:
+        rule metrics:
+            jobid: 20
+            output: results/s/metrics/a.parquet
+            log: results/s/logs/metrics/a.log (check log file(s) for error details)
+    [Tue Nov 17 02:49:59 2026]
+    Error in rule metrics:
+        message: None
+        jobid: 20
+        output: results/s/metrics/a.parquet
+        log: results/s/logs/metrics/a.log (check log file(s) for error details)
 """
 END = """\
 [Tue Nov 17 02:50:16 2026]
@@ -106,6 +125,13 @@ def test_two_groups_of_one_name_are_told_apart_by_what_their_logs_were_started_f
 def test_a_group_that_waits_is_found_by_its_name(tmp_path: Path) -> None:
     run = read(tmp_path, GROUPS.replace("metrics_s (", "metrics_t (", 1))
     assert [one.id for one in run.jobs["21"].submissions] == ["40", "41"]
+
+
+def test_a_failed_group_is_no_further_attempt(tmp_path: Path) -> None:
+    run = read(tmp_path, GROUPS, GROUP_ERROR)
+    job = run.jobs["20"]
+    assert (job.name, job.state, job.attempts) == ("metrics s a", "failed", 1)
+    assert job.submissions[-1].status == "failed"
 
 
 def test_the_queue_tells_waiting_from_running(

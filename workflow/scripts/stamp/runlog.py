@@ -102,7 +102,7 @@ class _Reader:
             fields = dict(block(self.lines, number))
             status = STATUS.search(fields.get("message", ""))
             self.ended(
-                fields.get("jobid", ""), "failed", status["status"] if status else "", number
+                fields.get("jobid", ""), "failed", status["status"] if status else "failed", number
             )
         elif found := FINISHED.match(line):
             self.ended(found["id"], "finished", "COMPLETED", number)
@@ -112,7 +112,8 @@ class _Reader:
     def started(self, rule: str, grouped: bool, number: int) -> None:
         fields = dict(block(self.lines, number))
         identity = fields.get("jobid")
-        if rule == "all" or identity is None:
+        # the jobs that a failed group lists look the same, but were not started again
+        if rule == "all" or identity is None or "reason" not in fields:
             return
         if grouped and self.group is not None:
             self.groups[self.group].append(identity)
@@ -132,7 +133,7 @@ class _Reader:
         if job is None:
             return
         job.state, job.moment = state, number
-        if job.submissions and status:
+        if job.submissions:
             job.submissions[-1].status = status
 
 
