@@ -95,7 +95,7 @@ class _Reader:
         line = self.lines[number]
         if found := GROUP.match(line):
             self.group = found["name"]
-            self.groups[self.group] = []
+            self.groups.setdefault(self.group, [])
         elif found := STARTED.match(line):
             self.started(found["rule"], bool(found["indent"]), number)
         elif FAILED.match(line):
@@ -115,7 +115,7 @@ class _Reader:
         # the jobs that a failed group lists look the same, but were not started again
         if rule == "all" or identity is None or "reason" not in fields:
             return
-        if grouped and self.group is not None:
+        if grouped and self.group is not None and identity not in self.groups[self.group]:
             self.groups[self.group].append(identity)
         job = self.run.jobs.setdefault(identity, Job(rule))
         job.wildcards = pairs(fields.get("wildcards", ""))
@@ -152,7 +152,10 @@ def pairs(text: str, between: str = ", ") -> dict[str, str]:
 
 
 def members(identity: str, log: Path, run: Run, groups: dict[str, list[str]]) -> Iterable[str]:
-    """The numbers of the jobs that a submission holds: itself, or those of its group."""
+    """The numbers of the jobs that a submission holds: itself, or those of its group.
+
+    A group that has not been started is known by its name alone, which it may share.
+    """
     if identity in run.jobs:
         return [identity]
     wanted = targets(log)
