@@ -2,13 +2,14 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 RUN := envs/requirements.txt
-TEST := $(RUN) envs/requirements-extra.txt envs/requirements-test.txt
+TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
-.PHONY: help run test unit lint bench seeds audit report clean
+.PHONY: help run test test-slurm unit lint bench seeds audit report clean
 
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
 	@echo "make test    set up, and run lint and all tests"
+	@echo "make test-slurm  install Debian's Slurm where it is missing (as root), and test studies on it"
 	@echo "make bench   measure speed and memory, printed as ratios"
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
 	@echo "make audit   recompute the paper's printed numbers and write docs/reproduction.md"
@@ -22,6 +23,12 @@ run:
 test: lint
 	$(BIN)/python -m pytest tests/unit -n 2
 	$(BIN)/python -m pytest tests/workflow tests/end_to_end -n 2 --dist loadgroup
+	$(BIN)/python -m pytest tests/slurm -n 0 -rs
+
+test-slurm:
+	@envs/install $(TEST)
+	@envs/slurm
+	$(BIN)/python -m pytest tests/slurm -n 0 -rs
 
 unit:
 	@envs/install $(TEST)

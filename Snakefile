@@ -27,6 +27,21 @@ include: "rules/figures.smk"
 include: "rules/audit.smk"
 
 
+localrules:
+    pairs,
+    source_view,
+    view,
+    collect,
+    main_table,
+    leaderboard,
+    figure,
+    training_figure,
+    analysis_figure,
+    download,
+    find_dataset,
+    find_images,
+
+
 rule all:
     default_target: True
     input:

@@ -38,6 +38,9 @@ rule analysis:
         analysis=one_of(ANALYSES),
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(4000),
+        runtime=minutes(60),
     params:
         models=lambda wildcards: all_described(study_of(wildcards)),
         texts=lambda wildcards: texts_of(study_of(wildcards)),

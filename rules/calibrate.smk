@@ -14,6 +14,9 @@ rule calibrate:
         f"{RESULTS}/{{study}}/benchmarks/calibrate/{{model}}.tsv"
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         task=of_study("task"),
         classes=of_study("classes"),

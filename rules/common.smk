@@ -59,6 +59,22 @@ def code_of(script, *modules):
     return digest_code(SCRIPTS / script, *modules)
 
 
+def grows(resource, first):
+    """A job's resource: ``first``, and as much again on each retry, up to the configured limit."""
+    most = PLAN.limits.get(resource, float("inf"))
+    return lambda wildcards, attempt: min(first * attempt, most)
+
+
+def memory(megabytes):
+    """The memory that a job asks a cluster for, for its ``mem_mb``."""
+    return grows("mem_mb", megabytes)
+
+
+def minutes(number):
+    """The time that a job asks a cluster for, for its ``runtime``."""
+    return grows("runtime", number)
+
+
 def study_of(wildcards):
     return PLAN.studies[wildcards.study]
 

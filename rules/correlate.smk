@@ -50,6 +50,9 @@ rule correlate:
         f"{RESULTS}/{{study}}/logs/correlate.log",
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(60),
     params:
         settings=lambda wildcards: {
             key: study_of(wildcards).statistics[key]

@@ -12,6 +12,9 @@ rule make_dataset:
         dataset=one_of(key for key, dataset in PLAN.datasets.items() if dataset.made),
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(4000),
+        runtime=minutes(60),
     params:
         adapter=of_dataset("adapter"),
         options=of_dataset("options"),

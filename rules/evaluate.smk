@@ -12,6 +12,9 @@ rule evaluate:
         f"{RESULTS}/{{study}}/logs/evaluate/{{view}}/{{model}}.log",
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         task=of_study("task"),
         classes=of_study("classes"),

@@ -19,7 +19,8 @@ rule logits:
     threads: PLAN.threads
     resources:
         gpu=1 if DEVICE == "cuda" else 0,
-        mem_mb=4000,
+        mem_mb=memory(4000),
+        runtime=minutes(240),
     params:
         load=lambda wildcards: model_of(wildcards).load,
         versions=lambda wildcards: versions(

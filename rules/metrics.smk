@@ -37,6 +37,9 @@ rule metrics:
         f"{RESULTS}/{{study}}/benchmarks/metrics/{{model}}.tsv"
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(4000),
+        runtime=minutes(30),
     params:
         task=of_study("task"),
         classes=of_study("classes"),
@@ -75,6 +78,9 @@ rule lines:
         f"{RESULTS}/{{study}}/benchmarks/lines.tsv"
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(4000),
+        runtime=minutes(60),
     params:
         models=lambda wildcards: list(study_of(wildcards).models),
         task=of_study("task"),

@@ -29,7 +29,8 @@ rule train:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        mem_mb=2000,
+        mem_mb=memory(2000),
+        runtime=minutes(120),
     params:
         load=lambda wildcards: model_of(wildcards).load,
         versions=lambda wildcards: versions(model_of(wildcards).load["source"]),
@@ -64,8 +65,8 @@ rule finetune:
     threads: PLAN.threads
     resources:
         gpu=1 if DEVICE == "cuda" else 0,
-        mem_mb=8000,
-        runtime=1440,
+        mem_mb=memory(8000),
+        runtime=minutes(1440),
     params:
         load=lambda wildcards: model_of(wildcards).load,
         versions=lambda wildcards: versions(model_of(wildcards).load["source"]),
@@ -109,8 +110,8 @@ rule features:
     threads: PLAN.threads
     resources:
         gpu=1 if DEVICE == "cuda" else 0,
-        mem_mb=4000,
-        runtime=720,
+        mem_mb=memory(4000),
+        runtime=minutes(720),
     params:
         load=lambda wildcards: {
             key: BACKBONES[wildcards.study, wildcards.backbone].load[key]
@@ -150,8 +151,8 @@ rule probe:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=memory(4000),
+        runtime=minutes(120),
     params:
         backbone=lambda wildcards: backbone_key(model_of(wildcards).load),
         head=lambda wildcards: {

@@ -20,6 +20,9 @@ rule pixels:
     conda:
         ENVIRONMENT
     threads: 4
+    resources:
+        mem_mb=memory(4000),
+        runtime=minutes(240),
     params:
         preprocessing=lambda wildcards: PREPROCESSINGS[wildcards.preprocessing],
         border=lambda wildcards: border_of(study_of(wildcards), wildcards.view),

@@ -23,8 +23,8 @@ rule records:
     threads: max(PLAN.threads, 4)
     resources:
         gpu=1 if DEVICE == "cuda" else 0,
-        mem_mb=4000,
-        runtime=2880,
+        mem_mb=memory(4000),
+        runtime=minutes(2880),
     params:
         load=lambda wildcards: model_of(wildcards).load,
         versions=lambda wildcards: versions(

@@ -18,6 +18,9 @@ rule score:
         f"{RESULTS}/{{study}}/benchmarks/score/{{model}}.tsv"
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         task=of_study("task"),
         classes=of_study("classes"),
@@ -50,6 +53,9 @@ rule matched:
         f"{RESULTS}/{{study}}/logs/matched/{{target}}/{{model}}.log",
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         task=of_study("task"),
         classes=of_study("classes"),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stamp.device import claim
 from stamp.errors import UserError, run
 from stamp.features import extract_features
 from stamp.io import read_table
@@ -13,7 +14,7 @@ def main(smk):
     key, view, params = smk.wildcards.backbone, smk.wildcards.view, smk.params
     ids = read_table(smk.input.view, study=smk.wildcards.study, view=view)["image"]
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
-    device = "cuda" if smk.resources.get("gpu") else "cpu"
+    device = claim(smk.resources)
     card = {"backbone": key, "view": view, **params.versions}
     try:
         made = backbone(params.load)

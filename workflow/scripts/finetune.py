@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stamp.device import claim
 from stamp.errors import UserError, run
 from stamp.finetune import drop_checkpoint, finetune, part_of
 from stamp.io import read_json, read_table, write_json
@@ -21,7 +22,7 @@ def main(smk):
     files, params, model = smk.input, smk.params, smk.wildcards.model
     train = split(smk, "train", files.pixels, files.record, files.view)
     val = split(smk, "val", files.val_pixels, files.val_record, files.val_view)
-    device = "cuda" if smk.resources.get("gpu") else "cpu"
+    device = claim(smk.resources)
     made = {**params.versions, "code": params.code}
     where = (params.seed, smk.threads, device, Path(params.checkpoint), model, made)
     try:

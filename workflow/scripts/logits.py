@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stamp.device import claim
 from stamp.errors import UserError, run
 from stamp.io import read_table
 from stamp.logits import card, extract, load_model
@@ -13,12 +14,12 @@ def main(smk):
     view = smk.wildcards.view
     ids = read_table(smk.input.view, study=study, view=view)["image"]
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
+    device = claim(smk.resources)
     weights = Path(smk.input.weights) if smk.input.get("weights") else None
     try:
         loaded = load_model(params.load, params.classes, weights)
     except UserError as mistake:
         raise UserError(f"model '{model}': {mistake}") from None
-    device = "cuda" if smk.resources.get("gpu") else "cpu"
     made_from = card(model, view, params.load["source"])
     target, threads = Path(smk.output[0]), smk.threads
     extract(target, cache, ids, loaded, params.classes, device, made_from, threads=threads)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stamp.device import claim
 from stamp.errors import UserError, run
 from stamp.logits import card, load_model
 from stamp.preprocessing import Preprocessing
@@ -12,6 +13,7 @@ from stamp.views import scored_classes
 def main(smk):
     params, model = smk.params, smk.wildcards.model
     view = smk.wildcards.view
+    device = claim(smk.resources)
     weights = Path(smk.input.weights) if smk.input.get("weights") else None
     try:
         loaded = load_model(params.load, params.classes, weights)
@@ -24,7 +26,7 @@ def main(smk):
         Preprocessing(**params.preprocessing),
         params.classes,
         scored_classes(params.among, params.classes, smk.input.view),
-        "cuda" if smk.resources.get("gpu") else "cpu",
+        device,
         card(model, view, params.load["source"]),
         smk.threads,
         params.border,

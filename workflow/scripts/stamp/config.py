@@ -192,6 +192,7 @@ class Plan:
     results: str
     studies: dict[str, Study]
     datasets: dict[str, Dataset] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
 
 
 @cache
@@ -557,4 +558,5 @@ def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
         results=results,
         studies=studies,
         datasets=datasets,
+        limits=document.get("limits", {}),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,26 @@ def suggest(name: str, options: Iterable[str]) -> str:
 def run(main: Callable[[Any], None], job: Any) -> None:
     """Run a rule's ``main`` and end the process.
 
-    A user's mistake is one line on the screen and in the rule's log. After success the process ends
-    at once: files are written and closed by then, and taking torch apart object by object would
-    cost up to a second of every job.
+    A user's mistake is one line on the screen and in the rule's log, any other error its traceback.
+    After success the process ends at once: files are written and closed by then, and taking torch
+    apart object by object would cost up to a second of every job.
     """
-    logs = [Path(str(path)) for path in getattr(job, "log", [])]
     try:
         main(job)
     except UserError as mistake:
         line = f"stamp: {mistake}"
-        for path in logs:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(line + "\n")
+        _log(job, line + "\n")
         sys.exit(line)
+    except Exception:
+        _log(job, traceback.format_exc())
+        raise
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _log(job: Any, text: str) -> None:
+    """Write to the logs of a job."""
+    for path in map(Path, map(str, getattr(job, "log", []))):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
