@@ -21,6 +21,7 @@ include: "rules/metrics.smk"
 include: "rules/evaluate.smk"
 include: "rules/correlate.smk"
 include: "rules/leaderboard.smk"
+include: "rules/profiles.smk"
 include: "rules/analyses.smk"
 include: "rules/figures.smk"
 

@@ -10,7 +10,7 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
-from stamp.analysis_registry import ANALYSES
+from stamp.analysis_registry import ANALYSES, PASSES, profile_of
 from stamp.config import described
 from stamp.config import load as load_config
 from stamp.config import read_classes, weight_files
@@ -261,6 +261,12 @@ def metrics_files(wildcards):
     folder = f"{RESULTS}/{wildcards.study}"
     single = expand(f"{folder}/metrics/{{model}}.parquet", model=list(study_of(wildcards).models))
     return [*single, f"{folder}/statistics/lines.parquet"]
+
+
+def profiles_of(wildcards):
+    """The profiles that an analysis reads, one a model."""
+    folder = f"{RESULTS}/{wildcards.study}/profiles/{profile_of(wildcards.analysis)}"
+    return expand(f"{folder}/{{model}}.parquet", model=list(study_of(wildcards).models))
 
 
 def counts_of(wildcards):

@@ -6,7 +6,7 @@ Named here as text, so that planning imports no analysis. An analysis is the mod
 
 from __future__ import annotations
 
-INPUTS = ("evaluations", "counts", "calibrations", "metrics")
+INPUTS = ("evaluations", "counts", "calibrations", "metrics", "profiles")
 
 ANALYSES: dict[str, tuple[str, ...]] = {
     "baselines": ("metrics",),
@@ -15,4 +15,29 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "families": (),
     "strata": ("evaluations",),
     "temperature": ("calibrations",),
+    "bounds": ("profiles",),
+    "gaps": ("profiles",),
+    "identifiability": ("profiles",),
+    "layers": ("profiles",),
+    "motif": ("profiles",),
+    "nuisance": ("profiles",),
+    "ordering": ("profiles",),
+    "seeds": ("profiles",),
 }
+
+# The kinds of further forward passes that an analysis is made from.
+PASSES: dict[str, tuple[str, ...]] = {
+    "identifiability": ("perturbed",),
+    "layers": ("features",),
+    "motif": ("features",),
+    "nuisance": ("composite", "flip", "rotation", "brightness", "contrast", "crop"),
+    "ordering": ("composite",),
+}
+
+# The profile of each model that an analysis reads where that has not its own name.
+PROFILES: dict[str, str] = {"motif": "layers"}
+
+
+def profile_of(analysis: str) -> str:
+    """The module of ``stamp.profiles`` whose tables an analysis reads."""
+    return PROFILES.get(analysis, analysis)

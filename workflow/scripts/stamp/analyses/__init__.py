@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from stamp.correlation import FEWEST, correlate
 from stamp.io import read_json, read_table
 from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
+from stamp.profiles import PROFILE
 from stamp.ranks import spearman
 from stamp.scoreboard import keeps, unexposed
 from stamp.scoring import COUNTS
@@ -60,7 +61,7 @@ class Data:
     """The tables of a study, and what is said of its models; empty where an analysis needs none.
 
     ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
-    ``metrics`` their other predictors.
+    ``metrics`` their other predictors, ``profiles`` what their cached outputs show beyond scores.
     ``settings`` are the study's permutations, resamples and level.
     """
 
@@ -74,6 +75,7 @@ class Data:
     texts: Mapping[str, Any]
     settings: Mapping[str, Any]
     seed: int
+    profiles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE))
 
 
 def read(
@@ -101,6 +103,7 @@ def read(
         texts=texts,
         settings=settings,
         seed=seed,
+        profiles=_tables(inputs.profiles, study, PROFILE),
     )
 
 

@@ -22,7 +22,7 @@ QUANTITIES = ("centroid_gap", "side_gap", "lipschitz")
 
 
 def steepness(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """``max_k ||after_ki - before_i|| / norms_ki`` of each image; those of no length do not count."""
+    """``max_k ||after_ki - before_i|| / norms_ki`` of each image, over d of some length."""
     moved = np.linalg.norm(after - before, axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         slopes = np.where(norms > 0, moved / norms, -np.inf)
