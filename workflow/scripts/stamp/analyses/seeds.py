@@ -174,9 +174,9 @@ def sentence(table: pl.DataFrame) -> str:
         f"is {number(both['mean_sd'])} in the mean of {both['n']} models and at most "
         f"{number(both['largest_sd'])} ({number(by_kind['semantic']['mean_sd'])} where only "
         f"semantic pairs are drawn anew, {number(by_kind['random']['mean_sd'])} where only random "
-        f"ones); the bootstrap's standard error is {number(both['mean_se_bootstrap'])}, half its interval "
-        f"{number(both['mean_half_width'])}. The rank correlation with the study's own score is at "
-        f"least {number(both['rank_lowest'])}."
+        f"ones); the bootstrap's standard error is {number(both['mean_se_bootstrap'])}, half its "
+        f"interval {number(both['mean_half_width'])}. The rank correlation with the study's own "
+        f"score is at least {number(both['rank_lowest'])}."
     )
     if both["rho_lowest"] is not None:
         words += (
