@@ -640,7 +640,6 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
         "evaluations": [tmp_path / "evaluations.csv"] if name in ("corruptions", "strata") else [],
         "counts": [tmp_path / "m.counts.parquet"] if name == "counts" else [],
         "metrics": [],
-        "profiles": [],
         "calibrations": [tmp_path / f"{key}.json" for key in data.calibrations]
         if name == "temperature"
         else [],

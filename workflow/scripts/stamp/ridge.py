@@ -31,27 +31,39 @@ class Ridge:
     p: float
 
 
-def hat_matrices(x: Array, alphas: Array) -> Array:
-    """The matrices [alphas, n, n] that take y to its fit, with an intercept, for centred columns x.
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Squared errors of models left out, as a quadratic form of any outcome y.
 
-    ``H = 1/n + U diag(s^2 / (s^2 + alpha)) U'`` with the singular vectors U and values s of x.
+    With an intercept and centred columns ``x = U S V'``, the fit of y is ``ybar + U D U' y``, D the
+    diagonal of ``s^2 / (s^2 + alpha)``, and leaving one out needs no other fit: its error is
+    ``(y_i - yhat_i) / (1 - h_i)`` with the leverage ``h_i = 1/n + (U D U')_ii``. Summed with the
+    weights ``w_i = (1 - h_i)^-2``, the squares of a centred y are
+    ``w'y^2 - 2 c'D U'W y + c'D U'W U D c`` with ``c = U'y``.
     """
-    u, s, _ = np.linalg.svd(x, full_matrices=False)
-    shrunk = s**2 / (s**2 + alphas[:, None])
-    return 1 / len(x) + np.einsum("ik,ak,jk->aij", u, shrunk, u)
 
+    basis: Array  # U
+    weights: Array  # w, [alphas, n]
+    cross: Array  # U'W, [alphas, k, n], D before it
+    gram: Array  # D U'W U D, [alphas, k, k]
 
-def left_out_errors(hats: Array, y: Array) -> Array:
-    """The squared errors of models left out, summed: [alphas, outcomes] for y [n, outcomes].
+    @classmethod
+    def of(cls, x: Array, alphas: Array) -> LeftOut:
+        """The form of centred columns x [n, features] at each penalty."""
+        u, s, _ = np.linalg.svd(x, full_matrices=False)
+        shrunk = s**2 / (s**2 + alphas[:, None])
+        leverage = 1 / len(x) + np.einsum("ik,ak->ai", u**2, shrunk)
+        weights = (1 - leverage) ** -2
+        half = np.einsum("ak,ik,ai->aki", shrunk, u, weights)
+        return cls(u, weights, half, np.einsum("aki,il,al->akl", half, u, shrunk))
 
-    Leaving one out needs no other fit: its error is ``(y_i - yhat_i) / (1 - H_ii)``.
-    """
-    leverage = np.einsum("aii->ai", hats)
-    found = np.empty((len(hats), y.shape[1]))
-    for at, hat in enumerate(hats):
-        errors = (y - hat @ y) / (1 - leverage[at])[:, None]
-        found[at] = np.einsum("ij,ij->j", errors, errors)
-    return found
+    def errors(self, y: Array) -> Array:
+        """The sums [alphas, outcomes] of centred outcomes y [n, outcomes]."""
+        alphas, k, n = self.cross.shape
+        c = self.basis.T @ y
+        crossed = (self.cross.reshape(-1, n) @ y).reshape(alphas, k, -1)
+        inner = (self.gram.reshape(-1, k) @ c).reshape(alphas, k, -1)
+        return self.weights @ y**2 + np.einsum("kb,akb->ab", c, inner - 2 * crossed)
 
 
 def fit(x: Array, y: Array, permutations: int, seed: int, alphas: Array = ALPHAS) -> Ridge:
@@ -63,8 +75,8 @@ def fit(x: Array, y: Array, permutations: int, seed: int, alphas: Array = ALPHAS
     """
     columns = (x - x.mean(axis=0)) / x.std(axis=0)
     centred = (y - y.mean()) / y.std()
-    hats = hat_matrices(columns, alphas)
-    errors = left_out_errors(hats, centred[:, None])[:, 0]
+    left_out = LeftOut.of(columns, alphas)
+    errors = left_out.errors(centred[:, None])[:, 0]
     best = int(errors.argmin())
     alpha = float(alphas[best])
     n = len(y)
@@ -78,8 +90,8 @@ def fit(x: Array, y: Array, permutations: int, seed: int, alphas: Array = ALPHAS
     for start in range(0, permutations, BLOCK):
         size = min(BLOCK, permutations - start)
         shuffled = rng.permuted(np.tile(centred, (size, 1)), axis=1).T
-        least = left_out_errors(hats, shuffled).min(axis=0)
-        better += int(np.count_nonzero(least <= errors[best] * (1 + 1e-12)))
+        least = left_out.errors(shuffled).min(axis=0)
+        better += int(np.count_nonzero(least <= errors[best] * (1 + 1e-9)))
     return Ridge(
         alpha=alpha,
         coefficients=coefficients,

@@ -103,7 +103,7 @@ def read(
         texts=texts,
         settings=settings,
         seed=seed,
-        profiles=_tables(inputs.profiles, study, PROFILE),
+        profiles=_tables(getattr(inputs, "profiles", ()), study, PROFILE),
     )
 
 
@@ -139,7 +139,9 @@ def agreement(
     the classes that ``outcome`` is scored on, whose own rho stands beside it.
     """
     source = values(data.outcomes, source_outcome(data.outcomes, outcome), list(models))
-    found = correlate(score, truth, {"source": source}, seed=data.seed, **data.settings)
+    # no number of the row is a bootstrap's, so that one resample is enough
+    settings = {**data.settings, "resamples": 1}
+    found = correlate(score, truth, {"source": source}, seed=data.seed, **settings)
     partial = found.partials["source"]
     return {
         "n": found.n,
@@ -234,7 +236,9 @@ def number(value: float | None) -> str:
 
 def p_text(value: float | None) -> str:
     """A p for a sentence."""
-    return "p undefined" if value is None else f"p = {value:.4f}"
+    if value is None:
+        return "p undefined"
+    return f"p = {value:.4f}" if value >= 5e-5 else "p < 0.0001"
 
 
 def why(table: pl.DataFrame) -> str | None:

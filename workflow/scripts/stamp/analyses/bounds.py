@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.analyses import DESCRIBED, RHO, Data, describe, frame, number
+from stamp.analyses import DESCRIBED, RHO, Data, describe, frame, kept, number
 from stamp.analyses.profiled import ASSOCIATION, STAMP, Quantity, associations, headline, quantity
+from stamp.outcomes import MEAN
 
 TERMS = ("class_eta2", "patient_eta2", "spread_ratio", "mean_ratio", "agreement", "cv")
 INDEX = "index"
@@ -60,8 +61,9 @@ def models(data: Data) -> pl.DataFrame:
         .select("model", "reason")
         .iter_rows()
     )
+    every = terms(data)
     for row in found:
-        row |= {one.about["term"]: one.values.get(row["model"]) for one in terms(data)}
+        row |= {one.about["term"]: one.values.get(row["model"]) for one in every}
         row["reason"] = reasons.get(row["model"])
     return frame(found, MODELS)
 
@@ -74,14 +76,17 @@ def table(data: Data) -> pl.DataFrame:
     found = terms(data)
     by_term = {one.about["term"]: one for one in found}
     rows = associations(data, found)
+    counted = {
+        (which, outcome): kept(data, which, MEAN if outcome == STAMP else outcome)["model"]
+        for which, outcome in {(row["models"], row["outcome"]) for row in rows}
+    }
     for row in rows:
-        row |= _spread(data, row["models"], by_term[row["term"]])
+        keys = counted[row["models"], row["outcome"]]
+        row |= _spread(by_term[row["term"]].of(keys))
     return frame(rows, TABLE)
 
 
-def _spread(data: Data, which: str, one: Quantity) -> dict[str, Any]:
-    counted = describe(data).filter(pl.lit(which == "all") | pl.col("counted"))["model"]
-    own = one.of(counted)
+def _spread(own: np.ndarray) -> dict[str, Any]:
     known = own[~np.isnan(own)]
     if not known.size:
         return {}
