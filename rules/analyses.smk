@@ -12,6 +12,9 @@ rule analysis:
         ),
         counts=needed("counts", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet")),
         metrics=needed("metrics", metrics_files),
+        costs=needed(
+            "costs", lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/costs.parquet"]
+        ),
         calibrations=needed(
             "calibrations", per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
         ),
@@ -43,6 +46,7 @@ rule analysis:
             key: study_of(wildcards).statistics[key]
             for key in ("permutations", "resamples", "level")
         },
+        options=lambda wildcards: options_of(study_of(wildcards), wildcards.analysis),
         seed=PLAN.seed,
         code=lambda wildcards: code_of("analysis.py", f"stamp.analyses.{wildcards.analysis}"),
     script:

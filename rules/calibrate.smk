@@ -10,6 +10,8 @@ rule calibrate:
         f"{RESULTS}/{{study}}/calibration/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/calibrate/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/{{study}}/benchmarks/calibrate/{{model}}.tsv"
     conda:
         ENVIRONMENT
     params:

@@ -10,7 +10,7 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
-from stamp.analysis_registry import ANALYSES, PASSES, profile_of
+from stamp.analysis_registry import ANALYSES, OPTIONS, PASSES, profile_of
 from stamp.config import described
 from stamp.config import load as load_config
 from stamp.config import read_classes, weight_files
@@ -154,6 +154,11 @@ def trained_by(rule):
     return one_of({key for study in PLAN.studies.values() for key in trains(study, rule)})
 
 
+def is_given(wildcards):
+    """Whether a model is a file of outputs, so that nothing can be run."""
+    return getattr(model_of(wildcards), "given", False)
+
+
 def seed_of(wildcards):
     """The seed of one model: the study's seed and the model's own name."""
     from zlib import crc32
@@ -256,11 +261,18 @@ def cached_targets(study):
     return [key for key, target in study.targets.items() if not target["streamed"]]
 
 
+def forwarded(study):
+    """Every model with every view that its logits are kept for."""
+    views = ["source", *cached_targets(study)]
+    return [[model, view] for model in study.models for view in views]
+
+
 def metrics_files(wildcards):
     """The metrics of single models, and those of all models together."""
     folder = f"{RESULTS}/{wildcards.study}"
     single = expand(f"{folder}/metrics/{{model}}.parquet", model=list(study_of(wildcards).models))
-    return [*single, f"{folder}/statistics/lines.parquet"]
+    together = [f"{folder}/statistics/lines.parquet"] if study_of(wildcards).lines else []
+    return [*single, *together]
 
 
 def profiles_of(wildcards):
@@ -299,6 +311,11 @@ DRAWN = [name for name in ANALYSES if (SCRIPTS / "stamp" / "figures" / f"{name}.
 def needed(kind, files):
     """A function from wildcards to files of a kind, for the analyses that read it."""
     return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis] else []
+
+
+def options_of(study, analysis):
+    """The settings of a study that only this analysis takes."""
+    return {key: study.statistics[key] for key in OPTIONS.get(analysis, ())}
 
 
 def analysis_ends(study):

@@ -1,4 +1,4 @@
-"""Other predictors that STAMP is compared with, from outputs that are there already."""
+"""Other predictors that STAMP is compared with, from outputs and passes that are there already."""
 
 
 rule metrics:
@@ -7,6 +7,12 @@ rule metrics:
         view=rules.source_view.output[0],
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
         calibration=rules.calibrate.output[0],
+        pairs=rules.pairs.output[0],
+        passes=lambda wildcards: (
+            f"{RESULTS}/{wildcards.study}/passes/{wildcards.model}.json"
+            if study_of(wildcards).metric_kinds
+            else []
+        ),
         views=lambda wildcards: expand(
             f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
             view=cached_targets(study_of(wildcards)),
@@ -27,6 +33,9 @@ rule metrics:
         task=of_study("task"),
         classes=of_study("classes"),
         scale=of_study("calibration", "scale"),
+        semantic=of_study("pairs", "semantic"),
+        number=of_study("pairs", "count"),
+        wanted=of_study("metrics"),
         targets=lambda wildcards: cached_targets(study_of(wildcards)),
         labeled=lambda wildcards: {
             key: target["classes"] for key, target in study_of(wildcards).targets.items()
@@ -71,3 +80,42 @@ rule lines:
         code=code_of("lines.py"),
     script:
         "../workflow/scripts/lines.py"
+
+
+rule costs:
+    """What the jobs of a study cost, from the files that Snakemake wrote while it ran them."""
+    input:
+        views=lambda wildcards: expand(
+            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
+            view=["source", *cached_targets(study_of(wildcards))],
+        ),
+        logits=lambda wildcards: [
+            f"{RESULTS}/{wildcards.study}/benchmarks/logits/{view}/{model}.tsv"
+            for model, view in forwarded(study_of(wildcards))
+        ],
+        calibrate=per_model(f"{RESULTS}/{{study}}/benchmarks/calibrate/{{model}}.tsv"),
+        score=per_model(f"{RESULTS}/{{study}}/benchmarks/score/{{model}}.tsv"),
+        metrics=per_model(f"{RESULTS}/{{study}}/benchmarks/metrics/{{model}}.tsv"),
+        lines=lambda wildcards: (
+            f"{RESULTS}/{wildcards.study}/benchmarks/lines.tsv"
+            if study_of(wildcards).lines
+            else []
+        ),
+        passes=lambda wildcards: (
+            per_model(f"{RESULTS}/{{study}}/passes/{{model}}.json")(wildcards)
+            if study_of(wildcards).metric_kinds
+            else []
+        ),
+    output:
+        f"{RESULTS}/{{study}}/statistics/costs.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/costs.log",
+    conda:
+        ENVIRONMENT
+    params:
+        models=lambda wildcards: list(study_of(wildcards).models),
+        views=lambda wildcards: ["source", *cached_targets(study_of(wildcards))],
+        forwarded=lambda wildcards: forwarded(study_of(wildcards)),
+        code=code_of("costs.py"),
+    script:
+        "../workflow/scripts/costs.py"

@@ -644,7 +644,7 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
         if name == "temperature"
         else [],
     }
-    params = {key: getattr(data, key) for key in ("models", "texts", "settings", "seed")}
+    params = {key: getattr(data, key) for key in analysis.ABOUT}
     job = SimpleNamespace(
         params=SimpleNamespace(**params),
         wildcards=SimpleNamespace(study="s", analysis=name),

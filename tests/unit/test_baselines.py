@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 from project import ROOT
-from scipy.stats import spearmanr
+from scipy.stats import norm, spearmanr
+from sklearn.metrics import roc_auc_score
 
 from stamp import outcomes
 from stamp.analyses import Data, baselines
@@ -101,6 +103,63 @@ def test_all_predictors_are_compared_over_the_models_that_have_all_of_them() -> 
         assert row["rho"] == pytest.approx(spearmanr(score[keep], truth[keep])[0])
         assert row["low"] <= row["oriented"] <= row["high"]
     assert one(table, models="declared", outcome="far", predictor="doc")["n"] == 10
+
+
+def rare(data: Data, models: list[str]) -> Data:
+    """The study with a metric that only some models have."""
+    column = data.scores.select("model", value=pl.col("raw") * 2)
+    common = {"metric": "mc_dropout", "view": None, "domain": None, "n": 9}
+    rows = [
+        {**row, **common, "value": row["value"] if row["model"] in models else None}
+        | {"reason": None if row["model"] in models else "no dropout layer"}
+        for row in column.iter_rows(named=True)
+    ]
+    more = pl.DataFrame(rows, schema={"model": pl.String, **COLUMNS})
+    return dataclasses.replace(data, metrics=pl.concat([data.metrics, more]))
+
+
+def test_a_metric_that_few_models_have_is_compared_over_those_and_leaves_the_rest_whole() -> None:
+    table = baselines.table(rare(study(), MODELS[:6]))
+    row = one(table, models="all", outcome="far", predictor="mc_dropout")
+    data = study()
+    members = list(range(6))
+    truth = outcomes.values(data.outcomes, "far", MODELS)[members]
+    score = data.scores["raw"].to_numpy()[members]
+    assert (row["n"], row["common"]) == (6, False) and "6 of 12 models" in row["reason"]
+    assert row["rho"] == pytest.approx(spearmanr(score, truth)[0])
+    # its twin is STAMP itself, turned round: the difference is of the same six models
+    assert row["minus_stamp"] == pytest.approx(-2 * spearmanr(score, truth)[0])
+    assert one(table, models="all", outcome="far", predictor="entropy")["n"] == 11
+    assert table.filter(outcome="average", predictor="mc_dropout").is_empty()
+    few = baselines.table(rare(study(), MODELS[:2]))
+    assert "at least" in one(few, models="all", outcome="far", predictor="mc_dropout")["reason"]
+
+
+def test_the_mixed_layout_gives_every_predictor_over_its_own_models() -> None:
+    assert "mixed" not in baselines.table(study())["models"].to_list()
+    table = baselines.table(rare(study(options={"mixed": True}), MODELS[:6]))
+    counts = {
+        name: one(table, models="mixed", outcome="far", predictor=name)["n"]
+        for name in ("stamp", "entropy", "doc", "mc_dropout")
+    }
+    assert counts == {"stamp": 11, "entropy": 11, "doc": 10, "mc_dropout": 6}
+    assert one(table, models="mixed", outcome="average", predictor="mc_dropout")["n"] == 6
+
+
+def test_accuracy_on_the_line_predicts_each_model_from_the_others() -> None:
+    data = study()
+    row = one(baselines.table(data), models="all", outcome="far", predictor="on_the_line")
+    assert row["needs"] == "labels, target labels, other models"
+    source = outcomes.values(data.outcomes, "source", MODELS)
+    truth = outcomes.values(data.outcomes, "far", MODELS)
+    x, y = (norm.ppf(np.clip(v, 5e-5, 1 - 5e-5)) for v in (source, truth))
+    predicted = []
+    for out in range(12):
+        keep = np.arange(12) != out
+        slope, intercept = np.polyfit(x[keep], y[keep], 1)
+        predicted.append(slope * x[out] + intercept)
+    keep = np.arange(12) != 3
+    assert row["rho"] == pytest.approx(spearmanr(np.array(predicted)[keep], truth[keep])[0])
 
 
 def test_a_metric_where_less_is_better_is_turned_round() -> None:
@@ -207,6 +266,28 @@ def test_agreement_on_the_line_is_that_of_the_decisions() -> None:
     assert set(table["metric"]) == {"aline_s", "aline_d"} and len(table) == 16
     for row in table.filter(pl.col("metric") == "aline_d").iter_rows(named=True):
         assert row["value"] == pytest.approx(expected[row["model"]], abs=0.06)
+
+
+def test_concordance_on_the_line_estimates_aurocs() -> None:
+    rng = np.random.default_rng(7)
+    truth = (rng.random((4000, 3)) < 0.3).astype(float)
+    models, expected = {}, {}
+    for number in range(8):
+        skill = np.where(np.arange(4000) < 2000, 1, 0.6)[:, None] * (0.8 + 0.25 * number)
+        z = skill * truth + rng.normal(size=truth.shape)
+        halves = [
+            Material.of(z[part], truth[part], "multilabel", 1.0)
+            for part in (slice(2000), slice(2000, 4000))
+        ]
+        models[f"m{number}"] = decided(halves[0], {"far": halves[1]}, "multilabel")
+        areas = [roc_auc_score(truth[2000:, c], z[2000:, c]) for c in range(3)]
+        expected[f"m{number}"] = np.mean(areas)
+    table = line_rows(models, {"far": pl.Series(["x"] * 2000)}, {}, "multilabel")
+    assert set(table["metric"]) == {"aline_s", "aline_d", "aline_d_auroc"}
+    rows = table.filter(pl.col("metric") == "aline_d_auroc")
+    found = [row["value"] for row in rows.iter_rows(named=True)]
+    truths = [expected[row["model"]] for row in rows.iter_rows(named=True)]
+    assert spearmanr(found, truths)[0] > 0.9
 
 
 def test_a_class_without_an_output_is_no_decision() -> None:

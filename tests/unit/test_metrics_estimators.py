@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
-from scipy.stats import linregress, norm
+from scipy.stats import kendalltau, linregress, norm
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
@@ -355,3 +355,26 @@ def test_a_line_needs_three_models_and_a_spread_of_source_values():
     assert "equal" in lines.accuracy_on_the_line([0.5] * 4, [0.1, 0.2, 0.3, 0.4], n=100).reason
     lone = lines.accuracy_on_the_line([0.5, 0.5, 0.5, 0.8], [0.4, 0.5, 0.45, 0.7], n=100)
     assert np.isnan(lone.loo).tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_concordance_is_kendall_s_tau_b_of_scipy(ties):
+    rng = np.random.default_rng(11)
+    scores = rng.normal(size=(3, 60, 2)) + rng.normal(size=(1, 60, 2))
+    if ties:
+        scores = np.round(scores)
+    found = lines.concordances(scores, pairs=400_000)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        taus = [kendalltau(scores[i, :, c], scores[j, :, c]).statistic for c in range(2)]
+        assert found[i, j] == pytest.approx((np.mean(taus) + 1) / 2, abs=0.01)
+    np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)
+
+
+def test_concordance_leaves_out_the_classes_that_a_model_lacks():
+    scores = np.random.default_rng(12).normal(size=(3, 50, 2))
+    scores[2, :, 1] = np.nan
+    found, alone = lines.concordances(scores), lines.concordances(scores[:, :, :1])
+    assert found[0, 2] == pytest.approx(alone[0, 2])
+    assert found[0, 1] != pytest.approx(alone[0, 1])
+    scores[2] = np.nan
+    assert np.isnan(lines.concordances(scores)[0, 2])

@@ -144,7 +144,7 @@ def test_tables_come_out_of_files_as_they_were_computed(name: str, tmp_path: Pat
         write_table(tmp_path / f"{model}.parquet", own, {"study": "s"})
         files.append(tmp_path / f"{model}.parquet")
     none: list[Path] = []
-    params = {key: getattr(data, key) for key in ("models", "texts", "settings", "seed")}
+    params = {key: getattr(data, key) for key in ("models", "texts", "settings", "options", "seed")}
     job = SimpleNamespace(
         params=SimpleNamespace(**params),
         wildcards=SimpleNamespace(study="s", analysis=name),

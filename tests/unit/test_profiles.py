@@ -78,6 +78,7 @@ class Study:
         )
         write_json(folder / "calibration.json", {"value": 2.0})
         self.passes: dict[str, Any] = {}
+        self.made_for = ""
         self.params = Params(
             task=task,
             classes=CLASSES,
@@ -95,7 +96,12 @@ class Study:
     def add(self, kind: str, **arrays: np.ndarray) -> None:
         """A file of a kind of passes."""
         file = self.folder / f"{kind}.safetensors"
-        write_arrays(file, arrays, self.provenance)
+        ids = self.view["image"]
+        own = {
+            "kind": kind,
+            "ids": self.made_for or ids_digest(ids[arrays.get("rows", range(320))]),
+        }
+        write_arrays(file, arrays, {**self.provenance, **own})
         self.passes[kind] = {"file": str(file), "digest": "x", "images": 1}
 
     def without(self, kind: str, reason: str) -> None:
@@ -507,7 +513,7 @@ def test_patients_may_explain_what_classes_do_not(tmp_path: Path) -> None:
 
 def test_passes_of_another_model_or_of_other_images_are_refused(tmp_path: Path) -> None:
     study = Study(tmp_path)
-    study.provenance = {**study.provenance, "ids": "other"}
+    study.made_for = "other"
     study.augment()
     with pytest.raises(Exception, match="made with ids 'other'"):
         study.profile("nuisance")

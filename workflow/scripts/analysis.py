@@ -6,10 +6,14 @@ from stamp.analyses import read
 from stamp.errors import run
 from stamp.io import whole, write_table
 
+ABOUT = ("models", "texts", "settings", "options", "seed")
+
 
 def main(smk):
     params = smk.params
-    about = {key: getattr(params, key) for key in ("models", "texts", "settings", "seed")}
+    about = {
+        key: getattr(params, key) for key in ("models", "texts", "settings", "options", "seed")
+    }
     data = read(smk.input, smk.wildcards.study, **about)
     module = import_module(f"stamp.analyses.{smk.wildcards.analysis}")
     table = module.table(data)

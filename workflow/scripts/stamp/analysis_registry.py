@@ -6,11 +6,10 @@ Named here as text, so that planning imports no analysis. An analysis is the mod
 
 from __future__ import annotations
 
-INPUTS = ("evaluations", "counts", "calibrations", "metrics", "profiles")
-
 ANALYSES: dict[str, tuple[str, ...]] = {
     "baselines": ("metrics",),
     "corruptions": ("evaluations",),
+    "cost": ("costs", "metrics"),
     "counts": ("counts",),
     "families": (),
     "strata": ("evaluations",),
@@ -25,7 +24,8 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "seeds": ("profiles",),
 }
 
-# The kinds of further forward passes that an analysis is made from.
+# The further forward passes that an analysis reads, by its name; kinds are in `stamp.pass_kinds`.
+# What `baselines` reads follows from the study's metrics.
 PASSES: dict[str, tuple[str, ...]] = {
     "identifiability": ("perturbed",),
     "layers": ("features",),
@@ -33,6 +33,9 @@ PASSES: dict[str, tuple[str, ...]] = {
     "nuisance": ("composite", "flip", "rotation", "brightness", "contrast", "crop"),
     "ordering": ("composite",),
 }
+
+# Keys of a study's ``statistics`` that only these analyses take.
+OPTIONS: dict[str, tuple[str, ...]] = {"baselines": ("mixed",)}
 
 # The profile of each model that an analysis reads where that has not its own name.
 PROFILES: dict[str, str] = {"motif": "layers"}

@@ -20,9 +20,11 @@ from typing import Any
 import yaml
 
 from stamp import classlists
-from stamp.analysis_registry import ANALYSES
+from stamp.analysis_registry import ANALYSES, PASSES
 from stamp.errors import UserError, suggest
 from stamp.models.registry import SOURCES
+from stamp.pass_kinds import DEFAULTS as PASS_DEFAULTS
+from stamp.pass_kinds import in_order
 from stamp.preprocessing import Preprocessing, merged
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
@@ -46,7 +48,13 @@ CALIBRATION_DEFAULTS = {
     "chance_factor": 5.0,
     "chance_auroc": 0.55,
 }
-STATISTICS_DEFAULTS = {"permutations": 10_000, "resamples": 10_000, "level": 0.95, "minimum": 10}
+STATISTICS_DEFAULTS = {
+    "permutations": 10_000,
+    "resamples": 10_000,
+    "level": 0.95,
+    "minimum": 10,
+    "mixed": False,
+}
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
 
 
@@ -115,6 +123,30 @@ class Study:
     unavailable: dict[str, Any]
     statistics: dict[str, Any]
     analyses: list[str]
+    metrics: list[str]
+    passes: dict[str, Any]
+
+    @property
+    def metric_kinds(self) -> list[str]:
+        """The further forward passes that the study's metrics need, if they are compared."""
+        from stamp.metrics.registry import METRICS
+
+        compares = any("metrics" in ANALYSES[name] for name in self.analyses)
+        compared = self.metrics if compares else []
+        return in_order(kind for one in METRICS if one.name in compared for kind in one.passes)
+
+    @property
+    def lines(self) -> bool:
+        """Whether any of the study's metrics needs all models at once."""
+        from stamp.metrics.registry import METRICS
+
+        return any(one.name in self.metrics and not one.of_one_model for one in METRICS)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The further forward passes that the study's metrics and analyses need."""
+        analyses = [kind for name in self.analyses for kind in PASSES.get(name, ())]
+        return in_order([*self.metric_kinds, *analyses])
 
     def view(self, name: str) -> dict[str, Any]:
         """Which images a view holds, as plain values: data sets, domains, split."""
@@ -360,6 +392,21 @@ def _targets(where: str, document: Mapping[str, Any], datasets: Mapping[str, Dat
     return targets
 
 
+def _metrics(document: Mapping[str, Any], where: str) -> list[str]:
+    """The metrics that the study compares STAMP with: those it names, or all that its task has."""
+    from stamp.metrics.registry import METRICS
+
+    tasks = {one.name: one.tasks for one in METRICS}
+    for name in document.get("metrics", []):
+        if name not in tasks:
+            raise UserError(f"{where}: metrics: unknown metric '{name}': {suggest(name, tasks)}")
+        if document["task"] not in tasks[name]:
+            only = " and ".join(tasks[name])
+            raise UserError(f"{where}: metrics: '{name}' is defined for {only} studies only")
+    chosen = document.get("metrics", [name for name in tasks if document["task"] in tasks[name]])
+    return [name for name in tasks if name in chosen]
+
+
 def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Dataset]) -> Study:
     """A study's file, checked against the schema, the zoos and the data sets."""
     file = folder / f"{name}.yaml"
@@ -390,6 +437,7 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         if analysis not in ANALYSES:
             known = suggest(analysis, ANALYSES)
             raise UserError(f"{where}: unknown analysis '{analysis}': {known}")
+    metrics = _metrics(document, where)
     models, unavailable = _models(name, document, zoo)
     for key, model in models.items():
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
@@ -413,6 +461,8 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         unavailable=_sorted(unavailable),
         statistics=_sorted({**STATISTICS_DEFAULTS, **document.get("statistics", {})}),
         analyses=list(document.get("analyses", [])),
+        metrics=metrics,
+        passes=_sorted({**PASS_DEFAULTS, **document.get("passes", {})}),
     )
 
 

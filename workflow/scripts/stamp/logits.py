@@ -75,16 +75,19 @@ class Forward:
         every = pixels.expand(-1, channels, -1, -1)
         return every.contiguous(memory_format=torch.channels_last)
 
-    @torch.inference_mode()
-    def __call__(self, batch: torch.Tensor) -> np.ndarray:
+    def normalised(self, batch: torch.Tensor) -> torch.Tensor:
+        """A uint8 batch [n, h, w, c] as the model's own input [n, c, h, w]."""
         pixels = batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
         # uint8 rows are already laid out channels-last; the arithmetic keeps that layout
-        normalised = self.spread(pixels.to(torch.float32)).mul_(self.scale).add_(self.offset)
+        return self.spread(pixels.to(torch.float32)).mul_(self.scale).add_(self.offset)
+
+    @torch.inference_mode()
+    def __call__(self, batch: torch.Tensor) -> np.ndarray:
         half = (
             torch.autocast("cuda", dtype=torch.float16) if self.device == "cuda" else nullcontext()
         )
         with half:
-            return self.module(normalised).float().cpu().numpy()
+            return self.module(self.normalised(batch)).float().cpu().numpy()
 
 
 def check_outputs(

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from stamp.correlation import FEWEST, correlate
+from stamp.costs import COLUMNS as COSTS
 from stamp.io import read_json, read_table
 from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
@@ -61,8 +63,10 @@ class Data:
     """The tables of a study, and what is said of its models; empty where an analysis needs none.
 
     ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
-    ``metrics`` their other predictors, ``profiles`` what their cached outputs show beyond scores.
-    ``settings`` are the study's permutations, resamples and level.
+    ``metrics`` their other predictors, ``costs`` what the jobs took, ``profiles`` what the models'
+    cached outputs show beyond scores.
+    ``settings`` are the study's permutations, resamples and level, ``options`` what single analyses
+    take.
     """
 
     scores: pl.DataFrame
@@ -75,6 +79,8 @@ class Data:
     texts: Mapping[str, Any]
     settings: Mapping[str, Any]
     seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    costs: pl.DataFrame = field(default_factory=pl.DataFrame)
     profiles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE))
 
 
@@ -85,6 +91,7 @@ def read(
     texts: Mapping[str, Any],
     settings: Mapping[str, Any],
     seed: int,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Data:
     """The data of an analysis from its rule's input files; those it does not read are empty."""
     evaluations = [
@@ -103,6 +110,8 @@ def read(
         texts=texts,
         settings=settings,
         seed=seed,
+        options=options,
+        costs=_tables(getattr(inputs, "costs", ()), study, COSTS),
         profiles=_tables(getattr(inputs, "profiles", ()), study, PROFILE),
     )
 

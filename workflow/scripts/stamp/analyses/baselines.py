@@ -1,8 +1,11 @@
 """STAMP beside every other predictor, on one common set of models.
 
-A metric that no model has is listed with the reason and left out; all others are compared over the
-models that have every one of them. Correlations are given raw and oriented (times the direction in
-which a metric should point); differences and averages are of oriented ones.
+Predictors that at least three quarters of the models have are compared over the models that have
+every one of them. A rarer one is compared over the models that have it, with STAMP and the source
+metric on those same models; it says so, and has no part in the average. A metric that no model has
+is listed with the reason. Correlations are given raw and oriented (times the direction in which a
+metric should point); differences and averages are of oriented ones. With ``mixed``, every predictor
+is also given over all the models that have it, as the paper's table does.
 """
 
 from __future__ import annotations
@@ -26,13 +29,17 @@ from stamp.analyses import (
 )
 from stamp.correlation import FEWEST, metric_difference, paired_bootstrap, percentile_interval
 from stamp.main_table import target_title
+from stamp.metrics.lines import accuracy_on_the_line
 from stamp.metrics.registry import METRICS
 from stamp.outcomes import MEAN, outcomes, source_outcome, values
 
-STAMP, SOURCE_METRIC, AVERAGE = "stamp", "source_metric", "average"
-TITLES = {STAMP: "STAMP", SOURCE_METRIC: "Source metric"}
-NEEDS = {STAMP: "", SOURCE_METRIC: "labels"}
+STAMP, SOURCE_METRIC, AVERAGE, ON_LINE = "stamp", "source_metric", "average", "on_the_line"
+TITLES = {STAMP: "STAMP", SOURCE_METRIC: "Source metric", ON_LINE: "Accuracy on the line"}
+NEEDS = {STAMP: "", SOURCE_METRIC: "labels", ON_LINE: "labels, target labels, other models"}
 FILTERS = ("all", "declared")
+MIXED = "mixed"
+SHARE = 0.75  # of the models, that a predictor must have to be in the common set
+CLIP = 10_000  # images: shares are taken to lie half an image away from 0 and 1
 TABLE = {
     "models": pl.String,
     "outcome": pl.String,
@@ -42,6 +49,7 @@ TABLE = {
     "needs": pl.String,
     "direction": pl.Int64,
     "n": pl.Int64,
+    "common": pl.Boolean,
     "rho": pl.Float64,
     "oriented": pl.Float64,
     "low": pl.Float64,
@@ -97,38 +105,82 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def compared(data: Data, which: str, outcome: str) -> list[dict[str, Any]]:
-    """One row a predictor for one outcome, over the models that have all of them."""
-    board = kept(data, which, outcome)
+    """One row a predictor for one outcome: over a common set, or over its own models."""
+    board = kept(data, "declared" if which == MIXED else which, outcome)
     keys = board["model"].to_list()
     truth = values(data.outcomes, outcome, keys)
-    found = {
-        STAMP: board["score"].to_numpy(),
-        SOURCE_METRIC: values(data.outcomes, source_outcome(data.outcomes, outcome), keys),
-    }
-    tried = [one for one in METRICS if (data.metrics["metric"] == one.name).any()]
-    found |= {one.name: metric_values(data, one.name, outcome, keys) for one in tried}
-    direction = {one.name: one.direction for one in tried} | {STAMP: 1, SOURCE_METRIC: 1}
-    common = {
-        "models": which,
-        "outcome": outcome,
-        "title": target_title(outcome, data.texts),
-    }
-    rows = {name: {**common, **_about(name), "direction": direction[name]} for name in found}
-    usable = [name for name, score in found.items() if not np.isnan(score).all()]
+    found = predictors(data, outcome, keys, board["score"].to_numpy(), truth)
+    direction = {one.name: one.direction for one in METRICS} | dict.fromkeys(TITLES, 1)
+    known = {name: ~(np.isnan(score) | np.isnan(truth)) for name, score in found.items()}
+    least = SHARE * known[STAMP].sum()
+    shared = [name for name in found if known[name].any() and known[name].sum() >= least]
+    if which == MIXED:
+        shared = []
+    common = np.all([known[name] for name in shared], axis=0) if shared else None
+    rows = []
     for name in found:
-        if name not in usable:
-            rows[name]["reason"] = _reason(data, name)
-    both = ~np.isnan(np.stack([truth, *(found[name] for name in usable)])).any(axis=0)
-    n = int(both.sum())
-    for name in usable:
-        rows[name]["n"] = n
-        if n < FEWEST:
-            rows[name]["reason"] = f"{n} models have all predictors: at least {FEWEST} are needed"
-    if n >= FEWEST:
-        scores = np.stack([direction[name] * found[name][both] for name in usable])
-        for name, numbers in zip(usable, _numbers(scores, truth[both], usable, data), strict=True):
-            rows[name] |= numbers | {"rho": direction[name] * numbers["oriented"]}
-    return list(rows.values())
+        row: dict[str, Any] = {
+            "models": which,
+            "outcome": outcome,
+            "title": target_title(outcome, data.texts),
+        }
+        row |= {**_about(name), "direction": direction[name]}
+        members = common if common is not None and name in shared else known[name]
+        if not known[name].any():
+            row["reason"] = _reason(data, name)
+        else:
+            row |= {"n": int(members.sum()), "common": name in shared}
+            if name not in shared and which != MIXED:
+                row["reason"] = f"{row['n']} of {len(keys)} models have it: no part in the average"
+        rows.append(row)
+    scores = {name: direction[name] * score for name, score in found.items()}
+    if common is not None:
+        _fill([row for row in rows if row.get("common")], scores, truth, common, data)
+    for row in rows:
+        if row.get("common") is False:
+            _fill([row], scores, truth, known[row["predictor"]], data)
+    return rows
+
+
+def predictors(
+    data: Data, outcome: str, keys: list[str], stamp: np.ndarray, truth: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Every predictor of an outcome, one number a model, NaN where a model has none.
+
+    Accuracy on the line is each model's outcome as the line through the other models' source and
+    target values predicts it: it needs their target labels, and is here for reference.
+    """
+    source = values(data.outcomes, source_outcome(data.outcomes, outcome), keys)
+    tried = [one.name for one in METRICS if (data.metrics["metric"] == one.name).any()]
+    return {
+        STAMP: stamp,
+        SOURCE_METRIC: source,
+        ON_LINE: accuracy_on_the_line(source, truth, CLIP).loo,
+        **{name: metric_values(data, name, outcome, keys) for name in tried},
+    }
+
+
+def _fill(
+    rows: list[dict[str, Any]],
+    scores: dict[str, np.ndarray],
+    truth: np.ndarray,
+    members: np.ndarray,
+    data: Data,
+) -> None:
+    """Put the correlations over these members, and differences on the same ones, into the rows."""
+    n = int(members.sum())
+    if n < FEWEST:
+        for row in rows:
+            row["reason"] = f"{n} models have it: at least {FEWEST} are needed"
+        return
+    own = [row["predictor"] for row in rows]
+    beside = [name for name in (STAMP, SOURCE_METRIC) if not np.isnan(scores[name][members]).any()]
+    names = list(dict.fromkeys([*own, *beside]))
+    numbers = _numbers(
+        np.stack([scores[name][members] for name in names]), truth[members], names, data
+    )
+    for row, found in zip(rows, numbers, strict=False):
+        row |= found | {"rho": row["direction"] * found["oriented"]}
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -168,7 +220,9 @@ def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[st
     counted = [
         row
         for row in rows
-        if row["outcome"] != MEAN and row["outcome"].partition("/")[0] not in relabelled
+        if row["outcome"] != MEAN
+        and row["outcome"].partition("/")[0] not in relabelled
+        and (row.get("common") or row["models"] == MIXED)
     ]
     found = []
     for name in dict.fromkeys(row["predictor"] for row in counted):
@@ -177,7 +231,9 @@ def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[st
             mean = {key: float(np.mean([row[key] for row in own])) for key in ("rho", "oriented")}
             same = {key: own[0][key] for key in ("models", "predictor", "name", "needs")}
             words = {"outcome": AVERAGE, "title": f"Average over {len(own)} outcomes"}
-            found.append({**same, **words, "direction": own[0]["direction"], **mean})
+            counts = {row["n"] for row in own}
+            n = {"n": counts.pop()} if len(counts) == 1 else {}
+            found.append({**same, **words, "direction": own[0]["direction"], **mean, **n})
     return found
 
 
@@ -187,7 +243,7 @@ def table(data: Data) -> pl.DataFrame:
     if not names:
         return nothing(TABLE, "the study has no targets, so there is no outcome")
     every: list[dict[str, Any]] = []
-    for which in FILTERS:
+    for which in (*FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
         rows = [row for outcome in names for row in compared(data, which, outcome)]
         for column in ("minus_stamp", "minus_source"):
             p = np.array([row.get(f"{column}_p", np.nan) for row in rows], dtype=float)
@@ -198,11 +254,15 @@ def table(data: Data) -> pl.DataFrame:
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """Which predictor did best on the average, where STAMP stands, and how many differ from it."""
+    """Which predictor did best on the average, where STAMP stands, and how many differ from it.
+
+    Accuracy on the line, which knows the other models' target labels, does not compete.
+    """
     if reason := why(table):
         return f"No comparison: {reason}."
     rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == AVERAGE))
-    rows = rows.drop_nulls("oriented").sort("oriented", descending=True)
+    rows = rows.filter(pl.col("predictor") != ON_LINE).drop_nulls("oriented")
+    rows = rows.sort("oriented", descending=True)
     if rows.is_empty():
         return "No comparison: no predictor has a correlation."
     best = rows.row(0, named=True)

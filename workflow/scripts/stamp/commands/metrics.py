@@ -23,8 +23,9 @@ def table() -> str:
     rows = [("name", "metric", "needs", "better", "tasks", "reference")]
     for one in METRICS:
         better = "higher" if one.direction > 0 else "lower"
-        needs = ", ".join(("source outputs", *one.needs))
-        rows.append((one.name, one.title, needs, better, ", ".join(one.tasks), one.reference))
+        rows.append(
+            (one.name, one.title, ", ".join(one.needs), better, ", ".join(one.tasks), one.reference)
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

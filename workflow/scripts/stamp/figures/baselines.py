@@ -40,9 +40,9 @@ NOTE = (
     f"Oriented {RHO}: Spearman's rank correlation with the outcome, times {MINUS}1 for metrics of "
     "which less should be better. Rows by their average over the targets. Bars: the mean outcome, "
     "with the percentile interval of a joint bootstrap of the models. * needs labeled source "
-    "images, + needs images of the target, # needs several models."
+    "images, + needs images of the target (++ labeled for other models), # needs several models."
 )
-MARKS = {"labels": "*", "target": "+", "models": "#"}
+MARKS = {"labels": "*", "target images": "+", "target labels": "++", "other models": "#"}
 
 
 @look()
@@ -79,7 +79,8 @@ def _names(mean: pl.DataFrame) -> list[str]:
     """The predictors' names, each with the marks of what it needs."""
     found = []
     for row in mean.iter_rows(named=True):
-        marks = "".join(sign for need, sign in MARKS.items() if need in (row["needs"] or ""))
+        needs = (row["needs"] or "").split(", ")
+        marks = "".join(sign for need, sign in MARKS.items() if need in needs)
         found.append(f"{row['name']} {marks}".rstrip())
     return found
 

@@ -12,6 +12,7 @@ Array = NDArray[np.float64]
 
 LOWEST, HIGHEST = 0.05, 0.98
 FEWEST = 3
+PAIRS = 20_000
 GATE = 0.95
 
 
@@ -70,6 +71,33 @@ def hamming_agreements(decisions: ArrayLike) -> Array:
     both = np.stack([(known & own).sum(axis=1) for own in known])
     with np.errstate(invalid="ignore"):
         return same / both
+
+
+def concordances(scores: ArrayLike, pairs: int = PAIRS, seed: int = 0) -> Array:
+    """``(tau_b + 1) / 2`` of two models' scores [M, M], the mean over classes, of [M, n, C].
+
+    The share of pairs of images that two models put in the same order: to AUROC, which is the
+    share of pairs that a model puts in the right order, what agreement is to accuracy. Kendall's
+    tau is taken over ``pairs`` random pairs of images, the same for all models. Classes that one of
+    the two has no score for are left out; NaN where no class is left.
+    """
+    z = np.asarray(scores, dtype=np.float32)
+    rng = np.random.default_rng([seed, 0xC0])
+    a = rng.integers(z.shape[1], size=pairs)
+    b = (a + rng.integers(1, max(2, z.shape[1]), size=pairs)) % z.shape[1]
+    total, known = np.zeros((len(z), len(z))), np.zeros((len(z), len(z)))
+    for c in range(z.shape[2]):
+        signs = np.sign(z[:, a, c] - z[:, b, c])
+        there = np.isfinite(signs).all(axis=1)
+        signs = np.where(there[:, None], signs, 0)
+        norm = np.sqrt((signs**2).sum(axis=1))
+        both = np.outer(norm, norm)
+        usable = both > 0
+        tau = np.divide(signs @ signs.T, both, out=np.zeros_like(total), where=usable)
+        total += np.where(usable, (tau + 1) / 2, 0)
+        known += usable
+    with np.errstate(invalid="ignore"):
+        return total / known
 
 
 def aline(

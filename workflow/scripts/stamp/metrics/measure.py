@@ -10,11 +10,15 @@ import numpy as np
 import polars as pl
 
 from stamp.metrics import estimators, outputs
+from stamp.metrics.further import DEGENERATE, NO_PASSES, Further, further_values
 from stamp.metrics.outputs import Value
 from stamp.metrics.registry import COLUMNS, metrics_of
 from stamp.outputs import Outputs
 from stamp.score import probabilities
 from stamp.views import labels as read_labels
+
+NO_TARGETS = "the study keeps no target's outputs"
+NOT_FINITE = "not a finite number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ def source_values(source: Material, task: str) -> dict[str, Value]:
         "mde": lambda: outputs.mde(z, task),
         "margin": lambda: outputs.margin(p, task),
     }
+    if task == "multilabel":
+        found["confidence_two_sided"] = lambda: outputs.mean_confidence_two_sided(p)
     return {name: measure() for name, measure in found.items()}
 
 
@@ -108,31 +114,43 @@ def metric_rows(
     classes: Mapping[str, Mapping[str, Sequence[int]]],
     task: str,
     temperature: float,
+    further: Further | None = None,
+    wanted: Sequence[str] | None = None,
 ) -> pl.DataFrame:
     """One row a metric, and for an estimate a row a domain of each target.
 
     ``classes`` gives the columns that a domain (or ``all``) of a target is labeled for; estimates
-    are then over these.
+    are then over these. A metric that can't be had, and every metric of a degenerate model, has a
+    row with the reason.
     """
-    wanted = [metric.name for metric in metrics_of(task)]
+    known = [one for one in metrics_of(task) if wanted is None or one.name in wanted]
+    broken = DEGENERATE if further is not None and further.degenerate else ""
     rows: list[dict[str, Any]] = []
 
-    def add(found: Mapping[str, Value], view: str | None, domain: str | None, n: int) -> None:
-        for name in wanted:
-            if name in found:
-                value, why = found[name].value, found[name].reason
-                number = float(value) if np.isfinite(value) else None
-                row = {"metric": name, "view": view, "domain": domain, "value": number}
-                rows.append({**row, "n": n, "reason": why or None})
+    def add(name: str, found: Value, n: int, view: str | None, domain: str | None) -> None:
+        value, why = (np.nan, broken) if broken else (found.value, found.reason)
+        number = float(value) if np.isfinite(value) else None
+        row = {"metric": name, "view": view, "domain": domain, "value": number}
+        rows.append({**row, "n": n, "reason": why or (NOT_FINITE if number is None else None)})
 
-    add(source_values(source, task), None, None, len(source.p))
+    own = [one.name for one in known if not one.of_target]
+    found = {name: (value, len(source.p)) for name, value in source_values(source, task).items()}
+    if further is not None and not broken:
+        found |= further_values(further, own)
+    for name in own:
+        add(name, *found.get(name, (Value(np.nan, NO_PASSES), 0)), None, None)
+    estimates = [one.name for one in known if one.of_target]
+    for name in estimates if not targets else ():
+        add(name, Value(np.nan, NO_TARGETS), 0, None, None)
     for view, (target, domains) in targets.items():
-        own = classes.get(view, {})
+        chosen_of = classes.get(view, {})
         for domain, member in parts_of(domains):
             here = Material(target.logits[member], target.p[member], target.labels[member])
-            there, chosen = source, own.get(domain, own.get("all"))
+            there, chosen = source, chosen_of.get(domain, chosen_of.get("all"))
             if chosen is not None and task == "multilabel":
                 here = here.columns(chosen, task, temperature)
                 there = source.columns(chosen, task, temperature)
-            add(target_values(there, here, task), view, domain, int(member.sum()))
+            values = target_values(there, here, task)
+            for name in estimates:
+                add(name, values[name], int(member.sum()), view, domain)
     return pl.DataFrame(rows, schema=COLUMNS)

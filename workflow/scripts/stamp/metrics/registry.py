@@ -21,9 +21,10 @@ BOTH = ("multiclass", "multilabel")
 class Metric:
     """A predictor of how a model will do elsewhere.
 
-    ``needs`` names what it takes beside a model's forward passes on the source pool: labels (of the
-    source), target (images, unlabeled), models (several). ``direction`` is 1 where more should mean
-    better on the targets, -1 where less should.
+    ``needs`` names what it takes: probabilities, logits or features on the source pool, labels (of
+    the source), gradients, extra passes, target images (unlabeled), target labels (of other
+    models), other models. ``direction`` is 1 where more should mean better on the targets, -1 where
+    less should. ``passes`` are the kinds of further forward passes that it is made from.
     """
 
     name: str
@@ -32,33 +33,176 @@ class Metric:
     direction: int
     reference: str
     tasks: tuple[str, ...] = BOTH
+    passes: tuple[str, ...] = ()
 
     @property
     def of_one_model(self) -> bool:
         """Whether it can be had from one model alone."""
-        return "models" not in self.needs
+        return "other models" not in self.needs
 
     @property
     def of_target(self) -> bool:
         """Whether it is an estimate for one target, from the target's images."""
-        return "target" in self.needs
+        return "target images" in self.needs
+
+    @property
+    def group(self) -> str:
+        """The group that the cost table counts it in."""
+        if not self.of_one_model:
+            return "Several models"
+        if self.of_target:
+            return "Target images"
+        kinds = [kind for kind in self.passes if kind != "features"]
+        return GROUPS.get(kinds[0], "Augmented views") if kinds else self._plain
+
+    @property
+    def _plain(self) -> str:
+        return "Features" if self.passes else "Outputs"
+
+
+GROUPS = {"dropout": "MC dropout", "gradcam": "Grad-CAM", "rotations": "Rotations"}
+PROBABILITIES, LOGITS = ("probabilities",), ("logits",)
+FEATURES, PASSES = ("features",), ("probabilities", "extra passes")
+LABELED, ESTIMATE = ("probabilities", "labels"), ("probabilities", "labels", "target images")
+TOGETHER = (*ESTIMATE, "other models")
+SINGLE, SEVERAL = ("multiclass",), ("multilabel",)
+
+
+def _augmented(kind: str, title: str, reference: str) -> Metric:
+    """STAMP with the pairs (x, a(x)) in the place of semantic ones."""
+    return Metric(f"aug_{kind}", title, PASSES, 1, reference, passes=(kind,))
 
 
 METRICS = (
-    Metric("entropy", "Entropy", (), -1, "mean entropy of the outputs"),
-    Metric("confidence", "Mean confidence", (), 1, "mean largest probability"),
-    Metric("ece", "ECE", ("labels",), -1, "Guo et al. 2017, 15 bins"),
-    Metric("prediction_std", "Prediction std", (), 1, "mean std of an output over images"),
-    Metric("nuclear_norm", "Nuclear norm", (), 1, "Deng et al. 2023"),
-    Metric("energy", "Energy", (), 1, "Liu et al. 2020, Wang et al. 2021"),
-    Metric("mde", "MDE", (), 1, "Peng et al. 2024; direction by argument, not by the source"),
-    Metric("margin", "Margin", (), 1, "mean gap of the two largest probabilities"),
-    Metric("atc_mc", "ATC-MC", ("labels", "target"), 1, "Garg et al. 2022"),
-    Metric("atc_ne", "ATC-NE", ("labels", "target"), 1, "Garg et al. 2022", ("multiclass",)),
-    Metric("doc", "DoC", ("labels", "target"), 1, "Guillory et al. 2021"),
-    Metric("aline_s", "ALine-S", ("labels", "target", "models"), 1, "Baek et al. 2022"),
-    Metric("aline_d", "ALine-D", ("labels", "target", "models"), 1, "Baek et al. 2022"),
-    Metric("cbpe_auroc", "Expected AUROC", ("labels", "target"), 1, "CBPE", ("multilabel",)),
+    Metric("entropy", "Entropy", PROBABILITIES, -1, "mean entropy of the outputs"),
+    Metric("confidence", "Mean confidence", PROBABILITIES, 1, "mean largest probability"),
+    Metric(
+        "confidence_two_sided",
+        "Two-sided confidence",
+        PROBABILITIES,
+        1,
+        "mean max(p, 1 - p)",
+        SEVERAL,
+    ),
+    Metric("ece", "ECE", LABELED, -1, "Guo et al. 2017, 15 bins"),
+    Metric("prediction_std", "Prediction std", PROBABILITIES, 1, "mean std of an output"),
+    Metric(
+        "mc_dropout",
+        "MC dropout",
+        PASSES,
+        -1,
+        "Gal and Ghahramani 2016, 20 passes",
+        passes=("dropout",),
+    ),
+    Metric("tta_flip", "TTA flip", PASSES, -1, "squared distance to the flip", passes=("flip",)),
+    Metric("tta_multi", "TTA multi", PASSES, -1, "variance over 11 views", passes=("flip", "tta")),
+    Metric(
+        "embedding_instability",
+        "Embedding instability",
+        FEATURES,
+        -1,
+        "mean 1 - cos of semantic pairs",
+        passes=("features",),
+    ),
+    Metric(
+        "gradcam_dice",
+        "Grad-CAM Dice",
+        ("gradients", "extra passes"),
+        1,
+        "Selvaraju et al. 2017, overlap with the mirror image's map",
+        passes=("gradcam",),
+    ),
+    Metric(
+        "gradcam_dice_pairs",
+        "Grad-CAM Dice, pairs",
+        ("gradients", "extra passes"),
+        1,
+        "Selvaraju et al. 2017, overlap within semantic pairs",
+        passes=("gradcam",),
+    ),
+    Metric(
+        "fd",
+        "Feature discriminability",
+        ("features", "labels"),
+        1,
+        "between-class share of the features' variance",
+        passes=("features",),
+    ),
+    Metric(
+        "fd_groups",
+        "Feature STAMP",
+        FEATURES,
+        1,
+        "between-group share of the features' variance",
+        passes=("features",),
+    ),
+    Metric(
+        "fd_frechet",
+        "Frechet distance, augmented",
+        ("features", "extra passes"),
+        -1,
+        "Deng and Zheng 2021, source against augmented source",
+        passes=("features", "composite"),
+    ),
+    Metric(
+        "rot_acc",
+        "Rotation accuracy",
+        ("features", "extra passes"),
+        1,
+        "Deng et al. 2021, 4-way linear probe",
+        passes=("features", "rotations"),
+    ),
+    Metric(
+        "feature_alignment",
+        "Feature alignment",
+        FEATURES,
+        1,
+        "after Wang and Isola 2020",
+        passes=("features",),
+    ),
+    _augmented("flip", "Aug-STAMP flip", "SV of (x, flipped x)"),
+    _augmented("rotation", "Aug-STAMP rotation", "SV of (x, x turned by up to 10 degrees)"),
+    _augmented("brightness", "Aug-STAMP brightness", "SV of (x, x times .8 to 1.2)"),
+    _augmented("contrast", "Aug-STAMP contrast", "SV of (x, x at contrast .8 to 1.2)"),
+    _augmented("crop", "Aug-STAMP crop", "SV of (x, a crop of 80 to 100 %)"),
+    _augmented("composite", "Synthetic STAMP", "SV of (x, all five changes)"),
+    Metric("nuclear_norm", "Nuclear norm", PROBABILITIES, 1, "Deng et al. 2023"),
+    Metric(
+        "dispersion",
+        "Dispersion",
+        ("features", "probabilities"),
+        1,
+        "Xie et al. 2023",
+        passes=("features",),
+    ),
+    Metric("energy", "Energy", LOGITS, 1, "Liu et al. 2020, Wang et al. 2021"),
+    Metric("mde", "MDE", LOGITS, 1, "Peng et al. 2024; direction by argument, not by the source"),
+    Metric(
+        "effective_rank",
+        "Effective rank",
+        FEATURES,
+        1,
+        "Garrido et al. 2023, on centred features",
+        passes=("features",),
+    ),
+    Metric("margin", "Margin", PROBABILITIES, 1, "mean gap of the two largest probabilities"),
+    Metric(
+        "feature_norm", "Feature norm", FEATURES, 1, "mean length of features", passes=("features",)
+    ),
+    Metric("atc_mc", "ATC-MC", ESTIMATE, 1, "Garg et al. 2022"),
+    Metric("atc_ne", "ATC-NE", ESTIMATE, 1, "Garg et al. 2022", SINGLE),
+    Metric("doc", "DoC", ESTIMATE, 1, "Guillory et al. 2021"),
+    Metric("cbpe_auroc", "Expected AUROC", ESTIMATE, 1, "CBPE", SEVERAL),
+    Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022"),
+    Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022"),
+    Metric(
+        "aline_d_auroc",
+        "ALine-D, AUROC",
+        TOGETHER,
+        1,
+        "after Baek et al. 2022, concordance in the place of agreement",
+        SEVERAL,
+    ),
 )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from stamp.auroc import MINIMUM, class_aurocs
 from stamp.metrics.estimators import prevalence_threshold
-from stamp.metrics.lines import Aline, agreements, aline, hamming_agreements
+from stamp.metrics.lines import Aline, agreements, aline, concordances, hamming_agreements
 from stamp.metrics.measure import Material, parts_of
 from stamp.metrics.registry import COLUMNS
+from stamp.outcomes import SOURCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,8 @@ class Decisions:
     source: np.ndarray
     right: np.ndarray  # on the source, NaN where the label is unknown
     targets: Mapping[str, np.ndarray]
+    scores: Mapping[str, np.ndarray] = field(default_factory=dict)  # multilabel, by view
+    aurocs: np.ndarray = field(default_factory=lambda: np.empty(0))  # of each class on the source
 
 
 def decided(source: Material, targets: Mapping[str, Material], task: str) -> Decisions:
@@ -33,7 +38,20 @@ def decided(source: Material, targets: Mapping[str, Material], task: str) -> Dec
     cuts = np.array([_cut(source.p[:, c], source.labels[:, c]) for c in range(source.p.shape[1])])
     chosen = _above(source.p, cuts)
     right = np.where(np.isnan(source.labels) | np.isnan(chosen), np.nan, chosen == source.labels)
-    return Decisions(chosen, right, {key: _above(one.p, cuts) for key, one in targets.items()})
+    decisions = {key: _above(one.p, cuts) for key, one in targets.items()}
+    scores = {SOURCE: source.logits, **{key: one.logits for key, one in targets.items()}}
+    return Decisions(chosen, right, decisions, scores, _aurocs(source))
+
+
+def _aurocs(source: Material) -> np.ndarray:
+    """The AUROC of each class on the source; NaN without an output or enough labels."""
+    found = np.full(source.logits.shape[1], np.nan)
+    there = np.flatnonzero(~np.isnan(source.logits).all(axis=0))
+    if len(there):
+        areas = class_aurocs(source.logits[:, there], source.labels[:, there])
+        enough = np.minimum(areas.positives, areas.negatives) >= MINIMUM
+        found[there] = np.where(enough, areas.auroc, np.nan)
+    return found
 
 
 def _largest(logits: np.ndarray) -> np.ndarray:
@@ -56,18 +74,27 @@ def line_rows(
     classes: Mapping[str, Mapping[str, Sequence[int]]],
     task: str,
 ) -> pl.DataFrame:
-    """ALine-S and ALine-D of every model, a row a domain of each target."""
+    """ALine-S and ALine-D of every model, a row a domain of each target.
+
+    Of multilabel models also ALine-D with AUROC in the place of accuracy and concordance in the
+    place of agreement: a line that is assumed by analogy.
+    """
     rows: list[dict[str, Any]] = []
     keys = list(models)
     for view, of_row in domains.items():
         for domain, member in parts_of(of_row):
             chosen = classes.get(view, {}).get(domain, classes.get(view, {}).get("all"))
-            found = _fitted([models[key] for key in keys], view, member, chosen, task)
+            every = [models[key] for key in keys]
+            found = _fitted(every, view, member, chosen, task)
+            fits = {"aline_s": (found, found.estimate_s), "aline_d": (found, found.estimate_d)}
+            if task == "multilabel":
+                ranked = _ranked(every, view, member, chosen)
+                fits["aline_d_auroc"] = (ranked, ranked.estimate_d)
             common = {"view": view, "domain": domain, "n": int(member.sum())}
             for place, key in enumerate(keys):
-                for name, values in (("aline_s", found.estimate_s), ("aline_d", found.estimate_d)):
+                for name, (line, values) in fits.items():
                     value = float(values[place]) if np.isfinite(values[place]) else None
-                    why = found.reason or (None if value is not None else "not determined")
+                    why = line.reason or (None if value is not None else "not determined")
                     rows.append({"model": key, "metric": name, "value": value, **common})
                     rows[-1]["reason"] = why
     return pl.DataFrame(rows, schema={"model": pl.String, **COLUMNS})
@@ -91,3 +118,19 @@ def _fitted(
     accuracy = np.array([np.nanmean(part(one.right)) for one in models])
     n = min(source[0].size, target[0].size)
     return aline(accuracy, agree(source), agree(target), n)
+
+
+def _ranked(
+    models: list[Decisions], view: str, member: np.ndarray, chosen: Sequence[int] | None
+) -> Aline:
+    """The line through the concordances of all pairs of models, with AUROC for accuracy."""
+    columns = range(models[0].source.shape[1]) if chosen is None else chosen
+    columns = [c for c in columns if any(not np.isnan(one.aurocs[c]) for one in models)]
+    areas = np.stack([one.aurocs[columns] for one in models])
+    source = np.stack([one.scores[SOURCE][:, columns] for one in models])
+    target = np.stack([one.scores[view][member][:, columns] for one in models])
+    n = min(source.shape[1], target.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a model without any of the classes
+        mean = np.nanmean(areas, axis=1) if columns else np.full(len(models), np.nan)
+    return aline(mean, concordances(source), concordances(target), n)

@@ -83,15 +83,27 @@ def _channels_last(module: nn.Module) -> bool:
     return last or type(network).__name__ == "VisionTransformerSAM"
 
 
+def layout(module: nn.Module) -> tuple[int, bool, tuple[int, int] | None]:
+    """How blocks lay their outputs out: first tokens that are no patches, channels last, the grid.
+
+    The grid of the patches is None where the network does not tell.
+    """
+    embedding: Any = getattr(_chain(module)[-1], "patch_embed", None)
+    told = getattr(embedding, "grid_size", None)
+    grid = (int(told[0]), int(told[1])) if told is not None else None
+    return _prefix(module), _channels_last(module), grid
+
+
 class Taps:
     """``with Taps(module) as taps: module(pixels)``, then ``taps.pooled``.
 
     ``pooled`` has the outputs at 25, 50, 75 and 100 % of the blocks as early, mid, late and
-    penultimate, each [n, width]; ``classifier_input`` is what enters the last linear layer.
+    penultimate, each [n, width]; ``classifier_input`` is what enters the last linear layer, and all
+    that a network without known blocks has to show: ``Taps(module, pooled=False)``.
     """
 
-    def __init__(self, module: nn.Module):
-        self.module = module
+    def __init__(self, module: nn.Module, pooled: bool = True):
+        self.module, self.wants_pooled = module, pooled
         self.pooled: dict[str, torch.Tensor] = {}
         self.classifier_input: torch.Tensor | None = None
         self._handles: list[Any] = []
@@ -99,6 +111,8 @@ class Taps:
     @property
     def places(self) -> Mapping[str, nn.Module]:
         """The block of each tap."""
+        if not self.wants_pooled:
+            return {}
         found = blocks(self.module)
         return {name: found[math.ceil(share * len(found)) - 1] for name, share in SHARES.items()}
 

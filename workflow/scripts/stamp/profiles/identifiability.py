@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stamp.pass_files import Unavailable
+from stamp.passes import NotAvailable
 from stamp.profiles import entry
 from stamp.profiles.centroids import class_terms, members, side_gaps
 from stamp.profiles.material import Material
@@ -34,7 +34,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
     yield from _gaps(material)
     try:
         at, after, found = material.passes.outputs("perturbed")
-    except Unavailable as missing:
+    except NotAvailable as missing:
         yield entry("lipschitz", reason=str(missing))
         return
     slopes = steepness(material.p[at], after, found["norms"].astype(np.float64))

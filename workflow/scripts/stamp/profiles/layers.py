@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stamp.pass_files import Unavailable
+from stamp.passes import NotAvailable
 from stamp.profiles import entry
 from stamp.profiles.material import Material
 from stamp.score import squared_distances
@@ -33,7 +33,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
     try:
         taps = material.passes.arrays("features")
         why = ""
-    except Unavailable as missing:
+    except NotAvailable as missing:
         taps, why = {}, str(missing)
     for layer in (*TAPS, OUTPUT):
         if layer == OUTPUT:

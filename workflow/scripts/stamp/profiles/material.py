@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.io import ids_digest
 from stamp.outputs import Outputs, present
-from stamp.pass_files import Unavailable, read_pass
+from stamp.passes import NotAvailable, read_pass
 from stamp.score import distance_interval, probabilities, squared_distances, stamp
 from stamp.scoring import Design, outputs_of, pair_rows
 from stamp.views import labels as read_labels
@@ -23,24 +22,24 @@ class Passes:
     """The further passes of one model over images of the source view, as rows of the pool."""
 
     manifest: str | None
-    ids: str
+    images: list[str]  # of the source view
     pool: np.ndarray  # which rows of the source view are the pool's
     there: np.ndarray  # which classes the model has an output for
     task: str
     temperature: float
 
     def arrays(self, kind: str) -> dict[str, np.ndarray]:
-        """The arrays of one kind, or ``Unavailable``."""
+        """The arrays of one kind, or ``NotAvailable``."""
         if self.manifest is None:
-            raise Unavailable("no further passes were made")
-        return read_pass(self.manifest, kind, ids=self.ids)
+            raise NotAvailable("no further passes were made")
+        return read_pass(self.manifest, kind, self.images)
 
     def outputs(self, kind: str) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Rows of the pool, the outputs on them [..., n, C] at the temperature, and all arrays."""
         found = self.arrays(kind)
         logits = found["logits"][..., self.there].astype(np.float64)
         if not np.isfinite(logits).all():
-            raise Unavailable(f"the outputs of the pass '{kind}' are not finite")
+            raise NotAvailable(f"the outputs of the pass '{kind}' are not finite")
         p = probabilities(logits.reshape(-1, logits.shape[-1]), self.task, self.temperature)
         return self.rows(found["rows"]), p.reshape(logits.shape), found
 
@@ -81,7 +80,7 @@ class Material:
         pool = source.only("pool")
         passes = Passes(
             manifest,
-            ids_digest(source.rows["image"]),
+            source.rows["image"].to_list(),
             (source.rows["role"] == "pool").to_numpy(),
             present(pool.logits),
             design.task,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stamp.pass_files import Unavailable
+from stamp.passes import NotAvailable
 from stamp.profiles import entry
 from stamp.profiles.material import Material
 from stamp.score import health
@@ -35,7 +35,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
             continue
         try:
             at, distances = augmented_distances(material, kind)
-        except Unavailable as missing:
+        except NotAvailable as missing:
             yield entry("ratio", kind, reason=str(missing))
             continue
         found = material.scored(distances, (at, at), random)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from stamp.pairs import changed, labeled
-from stamp.pass_files import Unavailable
+from stamp.passes import NotAvailable
 from stamp.profiles import entry
 from stamp.profiles.material import Material, Rows
 from stamp.profiles.nuisance import augmented_distances
@@ -46,7 +46,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
     """
     try:
         sets = _sets(material)
-    except Unavailable as missing:
+    except NotAvailable as missing:
         names = [*ORDER, "order"]
         yield from (entry(name, reason=str(missing)) for name in names)
         yield from (entry("probability", part, reason=str(missing)) for part in (*STEPS, "all"))
@@ -72,7 +72,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
 def _sets(material: Material) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Distances and rows of the four kinds, in the order of the claim."""
     if material.design.semantic == "class":
-        raise Unavailable("the groups are classes: no two images of one differ in their label")
+        raise NotAvailable("the groups are classes: no two images of one differ in their label")
     at, moved = augmented_distances(material, AUGMENTATION)
     same, other = (controls(material, kind) for kind in ("labeled", "changed"))
     random = material.ends("random")
@@ -80,5 +80,5 @@ def _sets(material: Material) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]
     found += [(squared_distances(material.p, *ends), *ends) for ends in (same, other, random)]
     for name, each in zip(ORDER, found, strict=True):
         if len(each[0]) < FEWEST:
-            raise Unavailable(f"{len(each[0])} pairs of kind {name}: at least {FEWEST} are needed")
+            raise NotAvailable(f"{len(each[0])} pairs of kind {name}: at least {FEWEST} are needed")
     return found

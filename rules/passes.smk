@@ -1,0 +1,41 @@
+"""Further forward passes on the source: changed pictures, dropout, features, maps, perturbations."""
+
+
+rule passes:
+    """Every kind of pass that the study's metrics and analyses need, of one model.
+
+    The manifest is the rule's output. The large files beside it are kept between runs, each made
+    again only when what it was made from has changed.
+    """
+    input:
+        **pixels_of("source"),
+        view=rules.source_view.output[0],
+        pairs=rules.pairs.output[0],
+        weights=lambda wildcards: [] if is_given(wildcards) else weights_of(wildcards),
+        backbone=lambda wildcards: (weight_files(model_of(wildcards).load).get("backbone.file", [])),
+    output:
+        f"{RESULTS}/{{study}}/passes/{{model}}.json",
+    log:
+        f"{RESULTS}/{{study}}/logs/passes/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/{{study}}/benchmarks/passes/{{model}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: PLAN.threads
+    resources:
+        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_given(wildcards) else 0,
+        mem_mb=6000,
+        runtime=1440,
+    params:
+        load=lambda wildcards: model_of(wildcards).load,
+        versions=lambda wildcards: versions(
+            model_of(wildcards).load["source"], model_of(wildcards).load
+        ),
+        classes=of_study("classes"),
+        kinds=of_study("kinds"),
+        settings=of_study("passes"),
+        semantic=of_study("pairs", "semantic"),
+        seed=PLAN.seed,
+        code=lambda wildcards: code_of("passes.py", model_of(wildcards).module),
+    script:
+        "../workflow/scripts/passes.py"

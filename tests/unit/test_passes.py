@@ -1,0 +1,472 @@
+"""Further forward passes: the network's own numbers, kept by what they were made from."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from torch import nn
+
+from stamp import extraction
+from stamp.analysis_registry import PASSES
+from stamp.augmentations import AUGMENTATIONS, VIEWS
+from stamp.errors import UserError
+from stamp.extraction import RECIPES, Images, Model, dropout_layers, make_all, noise
+from stamp.io import ids_digest, read_arrays, write_json
+from stamp.metrics.registry import METRICS
+from stamp.models.architectures import build
+from stamp.models.loaded import Loaded
+from stamp.models.torchvision_ops import timm
+from stamp.pass_kinds import DEFAULTS, KINDS, in_order
+from stamp.passes import NotAvailable, file_digest, note_of, read_pass
+from stamp.pixels import PixelCache
+
+SIZE, COUNT, CLASSES, SEED = 32, 24, 3, 11
+IDS = [f"i{number}" for number in range(30)]  # 26 of the pool, 4 of calibration
+SETTINGS = {**DEFAULTS, "images": COUNT, "samples": 4, "perturbations": 3}
+RESNET = {"layers": [1, 1, 1, 1], "channels": [4, 4, 8, 8]}
+EVERY = list(KINDS)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Images:
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (len(IDS), SIZE, SIZE, 1), dtype=np.uint8)
+    np.save(tmp_path / "x.npy", pixels)
+    write_json(tmp_path / "x.json", {"ids": ids_digest(IDS)})
+    cache = PixelCache(tmp_path / "x.npy", tmp_path / "x.json", IDS)
+    view = pl.DataFrame({"image": IDS, "role": ["pool"] * 26 + ["calibration"] * 4})
+    ends = [(IDS[k], IDS[k + 1]) for k in range(0, 26, 2)]
+    pairs = pl.DataFrame(
+        [{"kind": "temporal", "a": a, "b": b} for a, b in ends]
+        + [{"kind": "random", "a": IDS[0], "b": IDS[9]}]
+    )
+    return Images.of(cache, view, pairs, "temporal", COUNT)
+
+
+def network(arch: str = "resnet18", arguments: Any = None) -> nn.Module:
+    torch.manual_seed(0)
+    module = build(arch, RESNET if arguments is None else arguments, CLASSES, 1, SIZE)
+    for parameter in module.parameters():
+        parameter.data += 0.05 * torch.randn_like(parameter)
+    return module.eval()
+
+
+def loaded(module: nn.Module, missing: tuple[int, ...] = ()) -> Loaded:
+    return Loaded(module, (0.4,), (0.25,), missing)
+
+
+def run(
+    folder: Path,
+    images: Images,
+    module: nn.Module | Loaded,
+    kinds: list[str],
+    settings: Any = None,
+    made_from: Any = None,
+) -> Path:
+    """The manifest of a model's passes."""
+    settings = settings or SETTINGS
+    what = module if isinstance(module, Loaded) else loaded(module)
+    load = lambda: Model(what, CLASSES, images, settings, SEED, "cpu")  # noqa: E731
+    card = {"model": "m", "view": "source"}
+    entries = make_all(folder, "m", kinds, made_from or {"load": 1}, settings, load, card)
+    write_json(folder / "m.json", {"model": "m", "study": "s", "passes": entries})
+    return folder / "m.json"
+
+
+def outputs(module: nn.Module, pixels: torch.Tensor) -> np.ndarray:
+    """Logits of uint8 pixels without any of the code under test."""
+    x = (pixels.permute(0, 3, 1, 2).float() / 255 - 0.4) / 0.25
+    with torch.no_grad():
+        return module(x).numpy()
+
+
+def pixels_of(images: Images) -> torch.Tensor:
+    return torch.from_numpy(images.cache.rows(0, COUNT))
+
+
+def test_every_kind_has_a_recipe_and_nobody_asks_for_another() -> None:
+    assert list(RECIPES) == list(KINDS)
+    assert {kind for kinds in PASSES.values() for kind in kinds} <= set(KINDS)
+    assert {kind for metric in METRICS for kind in metric.passes} <= set(KINDS)
+    assert {setting for used in KINDS.values() for setting in used} == set(DEFAULTS)
+    assert in_order(["tta", "flip", "tta"]) == ["flip", "tta"]
+    with pytest.raises(ValueError, match="unknown kinds of passes"):
+        in_order(["flop"])
+
+
+def test_the_first_pool_images_and_the_pairs_within_them_are_taken(images: Images) -> None:
+    assert images.own_ids == IDS[:COUNT]
+    a, b = images.pairs
+    assert [(images.own_ids[i], images.own_ids[j]) for i, j in zip(a, b, strict=True)] == [
+        (IDS[k], IDS[k + 1]) for k in range(0, COUNT, 2)
+    ]
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_changed_pictures_are_forwarded(tmp_path: Path, images: Images, name: str) -> None:
+    module = network()
+    found = read_pass(run(tmp_path, images, module, [name]), name, IDS)
+    changed = AUGMENTATIONS[name](pixels_of(images), IDS[:COUNT], SEED)
+    assert np.allclose(found["logits"], outputs(module, changed), atol=1e-4)
+    assert found["rows"].tolist() == list(range(COUNT))
+    assert found["rows"].dtype == np.int32
+
+
+def test_the_fixed_views_are_planes_of_one_array(tmp_path: Path, images: Images) -> None:
+    module = network()
+    found = read_pass(run(tmp_path, images, module, ["tta"]), "tta", IDS)["logits"]
+    assert found.shape == (9, COUNT, CLASSES)
+    for plane, view in enumerate(VIEWS.values()):
+        assert np.allclose(found[plane], outputs(module, view(pixels_of(images))), atol=1e-4)
+
+
+def test_features_lead_to_the_logits_and_cover_every_row(tmp_path: Path, images: Images) -> None:
+    module: Any = network()
+    found = read_pass(run(tmp_path, images, module, ["features"]), "features", IDS)
+    assert set(found) == {"features", "early", "mid", "late", "penultimate"}
+    with torch.no_grad():
+        logits = module.fc(torch.from_numpy(found["features"])).numpy()
+    everything = torch.from_numpy(images.cache.rows(0, len(IDS)))
+    assert np.allclose(logits, outputs(module, everything), atol=1e-4)
+    # the last block's output is pooled into the classifier's input
+    assert np.allclose(found["penultimate"], found["features"], atol=1e-5)
+
+
+def test_turned_pictures_have_features_of_their_own(tmp_path: Path, images: Images) -> None:
+    module: Any = network()
+    found = read_pass(run(tmp_path, images, module, ["rotations"]), "rotations", IDS)
+    for plane, quarters in enumerate((1, 2, 3)):
+        turned = torch.from_numpy(np.rot90(pixels_of(images).numpy(), quarters, axes=(1, 2)).copy())
+        with torch.no_grad():
+            logits = module.fc(torch.from_numpy(found["features"][plane])).numpy()
+        assert np.allclose(logits, outputs(module, turned), atol=1e-4)
+
+
+def test_a_linear_model_has_features_but_no_taps_and_says_why(
+    tmp_path: Path, images: Images
+) -> None:
+    manifest = run(tmp_path, images, network("linear", {}), EVERY)
+    found = read_pass(manifest, "features", IDS)
+    assert set(found) == {"features"} and found["features"].shape == (len(IDS), SIZE * SIZE)
+    entry = extraction.kept(tmp_path, "features", "m", read_key(manifest, "features"))
+    assert entry is not None and entry["taps"] == "no blocks are known in Linear"
+    with pytest.raises(NotAvailable, match="no blocks are known in Linear"):
+        read_pass(manifest, "gradcam")
+    with pytest.raises(NotAvailable, match="no dropout layer with p > 0"):
+        read_pass(manifest, "dropout")
+
+
+def read_key(manifest: Path, kind: str) -> str:
+    from stamp.io import read_json
+
+    return read_json(manifest)["passes"][kind]["key"]
+
+
+class BlackBox(nn.Module):
+    """Pixels in, logits out, and no word of what is inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.call = network()
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return self.call(pixels)
+
+
+def test_a_black_box_gives_outputs_and_a_reason_for_all_else(
+    tmp_path: Path, images: Images
+) -> None:
+    manifest = run(tmp_path, images, BlackBox(), EVERY, {**SETTINGS, "head_dropout": 0.1})
+    refused = {}
+    for kind in EVERY:
+        try:
+            read_pass(manifest, kind, IDS)
+        except NotAvailable as reason:
+            refused[kind] = str(reason)
+    assert set(refused) == {"features", "rotations", "gradcam", "dropout"}
+    assert refused["features"] == "its last linear layer is not known"
+    assert refused["gradcam"] == "no blocks are known in BlackBox"
+    assert "features" not in read_pass(manifest, "composite")
+
+
+class Ends(nn.Module):
+    """A network with a norm, a dropout and stochastic depth, all of which differ in train mode."""
+
+    def __init__(self, p: float):
+        super().__init__()
+        from timm.layers import DropPath
+
+        self.norm = nn.BatchNorm2d(1)
+        self.path = DropPath(0.5)
+        self.drop = nn.Dropout(p)
+        self.fc = nn.Linear(SIZE * SIZE, CLASSES)
+
+    def get_classifier(self) -> nn.Module:
+        return self.fc
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.drop(self.path(self.norm(pixels)).flatten(1)))
+
+
+def test_only_dropout_is_on_and_its_passes_scatter_as_they_should(
+    tmp_path: Path, images: Images
+) -> None:
+    assert timm is not None
+    torch.manual_seed(3)
+    module = Ends(0.2).eval()
+    settings = {**SETTINGS, "samples": 300}
+    found = read_pass(run(tmp_path, images, module, ["dropout"], settings), "dropout", IDS)
+    assert found["logits"].shape == (300, COUNT, CLASSES)
+    x = ((pixels_of(images).permute(0, 3, 1, 2).float() / 255 - 0.4) / 0.25).flatten(1)
+    x = x / np.sqrt(1 + 1e-5)  # the norm in eval mode: mean 0, variance 1
+    with torch.no_grad():
+        mean = module.fc(x).numpy()
+        # a product w x b / (1 - p) with b on or off has variance (w x)^2 p / (1 - p)
+        variance = ((x**2) @ (module.fc.weight**2).T).numpy() * 0.2 / 0.8
+    assert np.allclose(found["logits"].mean(axis=0), mean, atol=5 * np.sqrt(variance.max() / 300))
+    ratio = found["logits"].var(axis=0, ddof=1) / variance
+    assert ratio.mean() == pytest.approx(1, abs=0.05)
+    assert not any(part.training for part in module.modules())
+    assert float(module.norm.running_mean) == 0  # the norm learned nothing
+
+
+def test_dropout_passes_repeat_and_leave_the_random_state_alone(
+    tmp_path: Path, images: Images
+) -> None:
+    torch.manual_seed(3)
+    module = Ends(0.2).eval()
+    state = torch.get_rng_state()
+    first = read_pass(run(tmp_path / "1", images, module, ["dropout"]), "dropout")["logits"]
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(99)
+    again = read_pass(run(tmp_path / "2", images, module, ["dropout"]), "dropout")["logits"]
+    assert np.array_equal(first, again)
+    assert not np.allclose(first[0], first[1])
+
+
+def test_dropout_that_drops_nothing_does_not_count(tmp_path: Path, images: Images) -> None:
+    assert dropout_layers(Ends(0.0)) == []
+    manifest = run(tmp_path, images, Ends(0.0).eval(), ["dropout"])
+    with pytest.raises(NotAvailable, match="it has no dropout layer with p > 0"):
+        read_pass(manifest, "dropout")
+
+
+def test_dropout_before_the_last_layer_is_named_as_what_it_is(
+    tmp_path: Path, images: Images
+) -> None:
+    module = Ends(0.0).eval()
+    manifest = run(tmp_path, images, module, ["dropout"], {**SETTINGS, "head_dropout": 0.1})
+    assert note_of(manifest, "dropout").startswith("dropout of 0.1 before the last layer")
+    found = read_pass(manifest, "dropout")["logits"]
+    assert found.std(axis=0).min() > 0
+    assert not any(part._forward_pre_hooks for part in module.modules())
+
+
+class Symmetric(nn.Module):
+    """A network that can't tell left from right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        first = nn.Conv2d(1, 4, 3, padding=1)
+        first.weight.data = (first.weight.data + first.weight.data.flip(3)) / 2
+        self.layer1 = nn.Sequential(first, nn.ReLU())
+        self.fc = nn.Linear(4, CLASSES)
+
+    def get_classifier(self) -> nn.Module:
+        return self.fc
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.layer1(pixels).mean(dim=(2, 3)))
+
+
+def test_maps_of_a_symmetric_network_overlap_fully_and_those_of_others_do_not(
+    tmp_path: Path, images: Images
+) -> None:
+    torch.manual_seed(1)
+    same = read_pass(run(tmp_path / "1", images, Symmetric().eval(), ["gradcam"]), "gradcam", IDS)
+    known = same["dice"][np.isfinite(same["dice"])]
+    assert len(known) > COUNT / 2 and known.min() > 0.98
+    other = read_pass(run(tmp_path / "2", images, network(), ["gradcam"]), "gradcam", IDS)
+    assert np.nanmean(other["dice"]) < 0.9
+    assert other["pair_dice"].shape == (COUNT // 2,)
+
+
+def test_a_pair_of_one_picture_overlaps_fully(tmp_path: Path, images: Images) -> None:
+    place = np.arange(5)
+    twice = Images(images.cache, images.ids, images.rows, (place, place))
+    torch.manual_seed(1)
+    found = read_pass(run(tmp_path, twice, Symmetric().eval(), ["gradcam"]), "gradcam")
+    assert np.all((found["pair_dice"] == 1) | np.isnan(found["pair_dice"]))
+    assert np.isfinite(found["pair_dice"]).any()
+
+
+def test_perturbations_have_the_norm_asked_for_and_move_a_linear_model_as_they_must(
+    tmp_path: Path, images: Images
+) -> None:
+    module: Any = network("linear", {})
+    found = read_pass(run(tmp_path, images, module, ["perturbed"]), "perturbed", IDS)
+    x = (pixels_of(images).permute(0, 3, 1, 2).float() / 255 - 0.4) / 0.25
+    length = np.linalg.norm(x.flatten(1).numpy(), axis=1)
+    assert np.allclose(found["norms"], 0.01 * length[None], rtol=1e-5)
+    assert np.allclose(found["base"], outputs(module, pixels_of(images)), atol=1e-4)
+    for plane in range(3):
+        d = noise(IDS[:COUNT], x.shape[1:], SEED, plane).flatten(1).numpy()
+        d *= (0.01 * length / np.linalg.norm(d, axis=1))[:, None]
+        moved = d @ module.head.weight.detach().numpy().T
+        assert np.allclose(found["logits"][plane] - found["base"], moved, atol=1e-4)
+
+
+def test_noise_is_that_of_an_image_alone() -> None:
+    whole = noise(["a", "b", "c"], (1, 4, 4), 0, 2)
+    assert torch.equal(noise(["c"], (1, 4, 4), 0, 2)[0], whole[2])
+    assert not torch.equal(noise(["c"], (1, 4, 4), 0, 1)[0], whole[2])
+    many = noise([str(k) for k in range(400)], (1, 8, 8), 0, 0)
+    assert float(many.mean()) == pytest.approx(0, abs=0.03)
+    assert float(many.std()) == pytest.approx(1, abs=0.03)
+
+
+def test_classes_that_a_model_has_not_stay_missing(tmp_path: Path, images: Images) -> None:
+    manifest = run(tmp_path, images, loaded(network(), missing=(1,)), ["flip", "tta", "perturbed"])
+    for kind in ("flip", "tta", "perturbed"):
+        found = read_pass(manifest, kind)["logits"]
+        assert np.isnan(found[..., 1]).all() and np.isfinite(found[..., [0, 2]]).all()
+
+
+class Fragile(nn.Module):
+    """Fails on pictures that are turned: the corners are black there."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        corner = pixels[:, 0, 0, 0] + 0.4 / 0.25
+        return torch.log(corner.clamp(min=0))[:, None].expand(-1, CLASSES)
+
+
+def test_outputs_that_are_no_numbers_are_a_reason_and_leave_no_file(
+    tmp_path: Path, images: Images
+) -> None:
+    manifest = run(tmp_path, images, Fragile(), ["rotation"])
+    with pytest.raises(NotAvailable, match="outputs are not finite"):
+        read_pass(manifest, "rotation")
+    assert [file.name for file in (tmp_path / "rotation").iterdir()] == ["m.json"]
+
+
+def test_a_full_disk_is_no_property_of_the_model(
+    tmp_path: Path, images: Images, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(extraction.ArrayWriter, "put", full)
+    with pytest.raises(UserError, match="no space left"):
+        run(tmp_path, images, network(), ["flip"])
+    assert not list((tmp_path / "flip").iterdir())
+
+
+# --- what is kept --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds that are made from here on."""
+    names: list[str] = []
+    for kind, recipe in RECIPES.items():
+
+        def counted(model: Model, kind: str = kind, recipe: Callable = recipe) -> Any:
+            names.append(kind)
+            return recipe(model)
+
+        monkeypatch.setitem(RECIPES, kind, counted)
+    return names
+
+
+def test_a_new_kind_makes_just_that_kind(tmp_path: Path, images: Images, made: list[str]) -> None:
+    run(tmp_path, images, network(), ["flip", "dropout"])
+    assert made == ["flip", "dropout"]
+    manifest = run(tmp_path, images, network(), ["flip", "tta", "dropout"])
+    assert made == ["flip", "dropout", "tta"]  # the reason for no dropout is kept as well
+    before = manifest.read_text()
+    run(tmp_path, images, network(), ["flip", "tta", "dropout"])
+    assert len(made) == 3 and manifest.read_text() == before
+
+
+def test_a_model_is_loaded_only_if_something_has_to_be_made(tmp_path: Path, images: Images) -> None:
+    run(tmp_path, images, network(), ["flip"])
+
+    def load() -> Model:
+        raise AssertionError("loaded")
+
+    card = {"model": "m", "view": "source"}
+    entries = make_all(tmp_path, "m", ["flip"], {"load": 1}, SETTINGS, load, card)
+    assert entries["flip"]["images"] == COUNT
+    with pytest.raises(AssertionError, match="loaded"):
+        make_all(tmp_path, "m", ["flip"], {"load": 2}, SETTINGS, load, card)
+
+
+def test_a_setting_concerns_the_kinds_that_use_it(
+    tmp_path: Path, images: Images, made: list[str]
+) -> None:
+    kinds = ["features", "flip", "perturbed"]
+    run(tmp_path, images, network(), kinds)
+    made.clear()
+    run(tmp_path, images, network(), kinds, {**SETTINGS, "perturbation_norm": 0.02})
+    assert made == ["perturbed"]
+    made.clear()
+    run(tmp_path, images, network(), kinds, {**SETTINGS, "images": 9, "perturbation_norm": 0.02})
+    assert made == ["flip", "perturbed"]
+
+
+def test_a_damaged_file_is_made_again(tmp_path: Path, images: Images, made: list[str]) -> None:
+    manifest = run(tmp_path, images, network(), ["flip"])
+    file = tmp_path / "flip" / "m.safetensors"
+    right = file.read_bytes()
+    file.write_bytes(right[:-1] + b"x")
+    run(tmp_path, images, network(), ["flip"])
+    assert made == ["flip", "flip"] and file.read_bytes() == right
+    file.unlink()
+    with pytest.raises(UserError, match=r"m\.safetensors: is gone"):
+        read_pass(manifest, "flip")
+
+
+def test_passes_of_other_images_or_of_another_making_are_refused(
+    tmp_path: Path, images: Images
+) -> None:
+    manifest = run(tmp_path, images, network(), ["flip", "features"])
+    with pytest.raises(UserError, match="made with ids"):
+        read_pass(manifest, "flip", [f"x{one}" for one in IDS])
+    with pytest.raises(UserError, match="made with ids"):
+        read_pass(manifest, "features", IDS[:-1])
+    with pytest.raises(NotAvailable, match="'tta' was not asked for"):
+        read_pass(manifest, "tta")
+    old = manifest.read_text()
+    run(tmp_path, images, network(), ["flip"], made_from={"load": 2})
+    manifest.write_text(old)
+    with pytest.raises(UserError, match="made with key"):
+        read_pass(manifest, "flip")
+
+
+def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images: Images) -> None:
+    from stamp.io import read_json
+
+    manifest = run(tmp_path, images, network(), ["features", "tta", "gradcam", "perturbed"])
+    entries = read_json(manifest)["passes"]
+    done = {kind: (entry["images"], entry["forwarded"]) for kind, entry in entries.items()}
+    assert done == {
+        "features": (30, 30),
+        "tta": (24, 24 * 9),
+        "gradcam": (24, 24 * 2 + 12),
+        "perturbed": (24, 24 * 4),
+    }
+    for kind, entry in entries.items():
+        assert entry["seconds"] > 0
+        content = (tmp_path / kind / "m.safetensors").read_bytes()
+        assert entry["digest"] == hashlib.sha256(content).hexdigest()
+        assert entry["digest"] == file_digest(tmp_path / entry["file"])
+        assert read_arrays(tmp_path / entry["file"], model="m", view="source", kind=kind)

@@ -1,0 +1,23 @@
+"""What the jobs of a study cost, from their benchmark files."""
+
+from stamp.costs import job_rows, pass_rows, table, view_size
+from stamp.errors import run
+from stamp.io import write_table
+
+
+def main(smk):
+    params, files = smk.params, smk.input
+    images = dict(zip(params.views, map(view_size, files.views), strict=True))
+    models, views = zip(*params.forwarded, strict=True)
+    rows = job_rows("logits", models, files.logits, views, images)
+    for stage in ("calibrate", "score", "metrics"):
+        rows += job_rows(stage, params.models, files[stage])
+    if files.lines:
+        rows += job_rows("lines", [None], [files.lines])
+    if files.passes:
+        rows += pass_rows(dict(zip(params.models, files.passes, strict=True)))
+    write_table(smk.output[0], table(rows), {"study": smk.wildcards.study})
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821
