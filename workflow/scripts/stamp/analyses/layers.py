@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from stamp.analyses import DESCRIBED, RHO, Data, frame, number, p_text
+from stamp.analyses import DESCRIBED, RHO, Data, describe, frame, number, p_text
 from stamp.analyses.profiled import (
     ASSOCIATION,
     STAMP,
@@ -17,6 +17,7 @@ from stamp.analyses.profiled import (
     first_reason,
     headline,
     quantity,
+    with_outcome,
 )
 
 LAYERS = ("early", "mid", "late", "penultimate", "output")
@@ -35,6 +36,8 @@ MODELS = {
     "low": pl.Float64,
     "high": pl.Float64,
     "n": pl.Int64,
+    "outcome": pl.String,
+    "outcome_value": pl.Float64,
     "reason": pl.String,
 }
 
@@ -56,8 +59,8 @@ def features(data: Data, kind: str) -> Iterator[Quantity]:
 def models(data: Data) -> pl.DataFrame:
     """Every model's STAMP at each layer with its interval, and every difference."""
     known = by_part(data, KINDS).with_columns(kind="quantity", layer="part", what=pl.lit("layer"))
-    rows = known.rows(named=True)
-    said = {row["model"]: row for row in known.select(*DESCRIBED).unique("model").to_dicts()}
+    said = {row["model"]: row for row in with_outcome(data, describe(data)).to_dicts()}
+    rows = [{**row, **said[row["model"]]} for row in known.to_dicts()]
     for kind in KINDS:
         for one in features(data, kind):
             if one.about["what"] != "layer":

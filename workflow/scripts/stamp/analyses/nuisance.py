@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stamp.analyses import DESCRIBED, RHO, Data, frame, number, p_text, shown_outcomes
+from stamp.analyses import DESCRIBED, RHO, Data, frame, number, p_text
 from stamp.analyses.profiled import (
     ASSOCIATION,
     STAMP,
@@ -13,8 +13,8 @@ from stamp.analyses.profiled import (
     first_reason,
     headline,
     quantity,
+    with_outcome,
 )
-from stamp.outcomes import MEAN, values
 
 AUGMENTATIONS = ("composite", "flip", "rotation", "brightness", "contrast", "crop")
 DEFAULT = "composite"
@@ -34,18 +34,8 @@ MODELS = {
 
 def models(data: Data) -> pl.DataFrame:
     """Every model's ratio under each augmentation, beside the mean outcome or the only one."""
-    names = shown_outcomes(data)
-    shown = MEAN if MEAN in names else next(iter(names), None)
-    found = by_part(data, ["ratio"])
-    keys = found["model"].to_list()
-    truth = values(data.outcomes, shown, keys) if shown else [None] * len(keys)
-    found = found.with_columns(
-        augmentation="part",
-        ratio="value",
-        images="n",
-        outcome=pl.lit(shown, dtype=pl.String),
-        outcome_value=pl.Series(truth, dtype=pl.Float64),
-    )
+    found = with_outcome(data, by_part(data, ["ratio"]))
+    found = found.with_columns(augmentation="part", ratio="value", images="n")
     return frame(found.rows(named=True), MODELS)
 
 

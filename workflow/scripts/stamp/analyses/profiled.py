@@ -106,6 +106,23 @@ def first_reason(rows: pl.DataFrame) -> str:
     return known[0] if len(known) else "no model is counted"
 
 
+def shown_outcome(data: Data) -> str | None:
+    """The outcome that a figure shows: the mean of several, or the only one."""
+    names = shown_outcomes(data)
+    return MEAN if MEAN in names else next(iter(names), None)
+
+
+def with_outcome(data: Data, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows by model with the shown outcome and each model's value of it."""
+    shown = shown_outcome(data)
+    keys = rows["model"].to_list()
+    truth = values(data.outcomes, shown, keys) if shown else [None] * len(keys)
+    return rows.with_columns(
+        outcome=pl.lit(shown, dtype=pl.String),
+        outcome_value=pl.Series(truth, dtype=pl.Float64),
+    )
+
+
 def headline(table: pl.DataFrame) -> pl.DataFrame:
     """The rows that a sentence or a figure shows: counted models, the mean outcome or the only."""
     rows = table.filter(pl.col("models") == "declared")

@@ -32,7 +32,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
     """``raw`` and ``normalised`` STAMP of each layer."""
     try:
         taps = material.passes.arrays("features")
-        why = ""
+        why = material.passes.note("features", "taps")
     except NotAvailable as missing:
         taps, why = {}, str(missing)
     for layer in (*TAPS, OUTPUT):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.io import read_json
 from stamp.outputs import Outputs, present
 from stamp.passes import NotAvailable, read_pass
 from stamp.score import distance_interval, probabilities, squared_distances, stamp
@@ -33,6 +34,11 @@ class Passes:
         if self.manifest is None:
             raise NotAvailable("no further passes were made")
         return read_pass(self.manifest, kind, self.images)
+
+    def note(self, kind: str, name: str) -> str:
+        """What the manifest says of a part of a kind, such as why a network has no taps."""
+        entry = read_json(self.manifest)["passes"].get(kind, {}) if self.manifest else {}
+        return entry.get(name, "")
 
     def outputs(self, kind: str) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Rows of the pool, the outputs on them [..., n, C] at the temperature, and all arrays."""
