@@ -14,9 +14,11 @@ import pytest
 from scipy.stats import page_trend_test, rankdata, spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import RidgeCV
-from test_analyses import declared, one, study
+from test_analyses import LONG, TEXTS, TITLES, axes_of, declared, lines, one, study
+from test_figures import _check_texts as check_texts
 
 import analysis
+import analysis_figure
 from stamp.analyses import (
     Data,
     bounds,
@@ -30,6 +32,10 @@ from stamp.analyses import (
 )
 from stamp.analyses.profiled import STAMP
 from stamp.analysis_registry import ANALYSES, PASSES, profile_of
+from stamp.figures import gaps as gaps_figure
+from stamp.figures import layers as layers_figure
+from stamp.figures import motif as motif_figure
+from stamp.figures import nuisance as nuisance_figure
 from stamp.io import write_table
 from stamp.outcomes import values
 from stamp.profiles import as_table, entry
@@ -44,6 +50,12 @@ MODULES: dict[str, ModuleType] = {
     "nuisance": nuisance,
     "ordering": ordering,
     "seeds": seeds,
+}
+FIGURES: dict[str, ModuleType] = {
+    "gaps": gaps_figure,
+    "layers": layers_figure,
+    "motif": motif_figure,
+    "nuisance": nuisance_figure,
 }
 DRAWS = 7
 
@@ -166,6 +178,11 @@ def test_tables_come_out_of_files_as_they_were_computed(name: str, tmp_path: Pat
     assert pl.read_csv(job.output.csv, schema=module.TABLE).equals(module.table(data))
     assert pl.read_csv(job.output.models, schema=module.MODELS).equals(module.models(data))
     assert job.output.text.read_text() == module.sentence(module.table(data)) + "\n"
+    if name in FIGURES:
+        job.input = SimpleNamespace(csv=job.output.csv, models=job.output.models)
+        job.output = SimpleNamespace(png=tmp_path / "a.png", pdf=tmp_path / "a.pdf")
+        analysis_figure.main(job)
+        assert job.output.png.read_bytes()[1:4] == b"PNG"
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -388,3 +405,87 @@ def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:
     row = one(bounds.table(data), models="declared", outcome=STAMP, term="cv")
     assert (row["median"], row["highest"]) == pytest.approx((np.median(own), own.max()))
     assert "no bound" in bounds.sentence(bounds.table(data))
+
+
+# Figures -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"count": 44, "missing": 9},
+        {"missing": 12},
+        {"count": 2, "excluded": {}},
+        {"count": 5, "excluded": dict.fromkeys(range(5), ("temperature",))},
+        {"count": 60, "degenerate": (3, 4), "title": LONG * 2, "notice": LONG * 2},
+        {"label": LONG},
+        {"targets": False},
+    ],
+    ids=["small", "many", "nothing", "two", "none counted", "most", "long", "no targets"],
+)
+def test_no_text_of_a_figure_overlaps_another_or_is_cut_off(
+    name: str, options: dict[str, Any]
+) -> None:
+    data, module = profiled(name, **options), MODULES[name]
+    if "label" in options:
+        titles = {key: f"A target whose title is rather long, {key} " * 3 for key in TITLES}
+        data = replace(data, texts={**TEXTS, "targets": titles})
+    check_texts(FIGURES[name].draw(module.table(data), module.models(data), data.texts))
+
+
+def test_the_figure_of_layers_has_a_cell_a_model_and_layer_and_each_rho_of_its_table() -> None:
+    data = profiled("layers", missing=2)
+    table, rows = layers.table(data), layers.models(data)
+    figure = layers_figure.draw(table, rows, data.texts)
+    cells = [patch.get_gid() for patch in axes_of(figure, "raw:layer").patches]
+    known_cells = rows.filter((pl.col("kind") == "raw") & (pl.col("what") == "layer"))
+    expected = known_cells.drop_nulls("value").select("model", "layer").iter_rows()
+    assert sorted(cells) == sorted(f"cell:{model}:{layer}" for model, layer in expected)
+    texts = {text.get_gid(): text.get_text() for text in axes_of(figure, "raw:gain").texts}
+    where = {"models": "declared", "outcome": "mean", "kind": "raw", "what": "gain"}
+    row = one(table, layer="mid to late", **where)
+    shown = texts["rho:mean:mid to late"].replace("\u2212", "-")
+    assert float(shown) == pytest.approx(row["rho"], abs=0.005001)
+    names = [text.get_text() for text in axes_of(figure, "sheet").texts]
+    best = rows.sort("outcome_value", descending=True).row(0, named=True)["label"]
+    assert next(name for name in names if name.startswith("Model ")).startswith(best)
+
+
+def test_the_figure_of_the_motif_shows_the_coefficients_of_its_table() -> None:
+    data = profiled("motif", count=20)
+    table = motif.table(data)
+    figure = motif_figure.draw(table, motif.models(data), data.texts)
+    for name in ("coefficient", "rho", "importance"):
+        bars = {patch.get_gid(): patch.get_width() for patch in axes_of(figure, name).patches}
+        rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == "mean"))
+        assert len(bars) == len(rows) == 22
+        for row in rows.to_dicts():
+            assert bars[f"{name}:{row['kind']}:{row['feature']}"] == pytest.approx(row[name])
+
+
+def test_the_figures_of_gaps_and_nuisance_show_their_tables() -> None:
+    data = profiled("nuisance", missing=1)
+    table, rows = nuisance.table(data), nuisance.models(data)
+    figure = nuisance_figure.draw(table, rows, data.texts)
+    own = rows.filter((pl.col("augmentation") == "composite") & pl.col("ratio").is_not_null())
+    points = lines(axes_of(figure, "points:stamp"), "point")
+    assert set(points) == set(own["model"])
+    for row in own.to_dicts():
+        assert points[row["model"]].get_xdata()[0] == row["ratio"]
+        assert points[row["model"]].get_ydata()[0] == row["stamp"]
+    rho = lines(axes_of(figure, "rho"), "rho")
+    assert rho["mean:flip"].get_xdata()[0] == pytest.approx(
+        one(table, models="declared", outcome="mean", augmentation="flip")["rho"]
+    )
+    data = profiled("gaps")
+    table = gaps.table(data)
+    figure = gaps_figure.draw(table, gaps.models(data), data.texts)
+    drawn = lines(axes_of(figure, "scores"), "line")
+    key = declared(data)[0]
+    assert list(drawn[key].get_ydata()) == pytest.approx(
+        [known(data, "stamp", gap, [key])[0] for gap in ("1", "2", "10")]
+    )
+    row = one(table, models="declared", outcome=STAMP, gap=10)
+    assert lines(axes_of(figure, "rho"), "rho")["stamp:10"].get_ydata()[0] == row["rho"]

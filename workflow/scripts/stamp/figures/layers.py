@@ -71,7 +71,8 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     order = _order(models)
     names = [shortened(name, WIDEST, FINE) for name in order.values()]
     below = _rho_rows(table)
-    left = MARGIN + max(widest(names, FINE), widest([text for _, text in below], FINE)) + 0.1
+    bold = max((width_of(text, FINE, "bold") for _, text in below), default=0.0)
+    left = MARGIN + max(widest(names, FINE), bold) + 0.1
     count = sum(len(block.columns) for block in BLOCKS)
     cell = (WIDTH - MARGIN - left - APART * (len(BLOCKS) - 1)) / count
     head = widest([_short(column) for block in BLOCKS for column in block.columns], FINE) + 0.1
@@ -175,6 +176,7 @@ def _number(
     axes: Axes, x: float, y: float, value: float, cell: float, ink: str, **more: Any
 ) -> None:
     """Two decimals without the leading zero, no wider than the cell."""
+    value = round(value, 2) + 0.0  # never minus zero
     text = f"{value:.2f}".replace("0.", ".", 1).replace("-", MINUS)
     text = f"{value:.1f}".replace("-", MINUS) if abs(value) >= 9.995 else text
     weight = more.get("weight", "normal")
@@ -191,7 +193,7 @@ def _note(models: pl.DataFrame, texts: Mapping[str, Any]) -> str:
     return (
         f"{order}{aside} Early, mid, late, penultimate: mean-pooled features after a quarter, "
         "half, three quarters and all of the network's blocks; output: probabilities. A gain is "
-        "the difference of two neighbouring layers; an empty cell is a layer that a network "
+        "the difference of two neighbouring layers; an empty cell is one that a network "
         f"lacks. {RHO}: Spearman's, over the models that count; many are looked at, so the "
         "largest is large by choice. Intervals and p are in the table."
     )

@@ -34,7 +34,7 @@ from stamp.figures.style import (
 )
 from stamp.figures.words import in_words
 
-ROW, BETWEEN, UNDER = 0.24, 0.28, 0.42  # inches
+ROW, BETWEEN, UNDER = 0.24, 0.28, 0.26  # inches
 COLOURS = {"raw": "#0072B2", "normalised": "#E69F00"}
 NAMES = {"raw": "features as they are", "normalised": "features of length one"}
 PANELS = {
@@ -92,7 +92,7 @@ def _words(rows: pl.DataFrame) -> str:
                 f"{NAMES[kind]}: R\u00b2 of models left out {number(one['loo_r2'])} "
                 f"({p_value(one['loo_p'])}), of those fitted {number(one['r2'])}, n = {one['n']}"
             )
-    return f"{rows['title'][0]}. {'; '.join(said)}."
+    return f"{rows['title'][0]}; {'; '.join(said)}."
 
 
 def _key(page: Axes, top: float) -> None:

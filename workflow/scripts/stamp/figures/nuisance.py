@@ -15,7 +15,6 @@ from stamp.analyses.profiled import STAMP
 from stamp.figures.data import MINUS, RHO, number, p_value
 from stamp.figures.style import (
     FINE,
-    INK,
     INNER,
     MARGIN,
     MUTED,
@@ -147,7 +146,9 @@ def _rhos(figure: Figure, page: Axes, rows: pl.DataFrame, outcomes: list[str], t
 def _rho(axes: Axes, row: Mapping[str, Any], y: float, colour: str, shape: str) -> None:
     gid = f"{row['outcome']}:{row['augmentation']}"
     if row["rho"] is None:
-        axes.text(0.02, y, f"{RHO} undefined", size=FINE, va="center", style="italic", color=INK)
+        x, side = (-0.03, "right") if shape == "o" else (0.03, "left")  # apart from each other
+        style: dict[str, Any] = {"size": FINE, "va": "center", "style": "italic", "color": colour}
+        axes.text(x, y, f"{RHO} undefined", ha=side, **style)
         return
     if row["low"] is not None:
         ends = [row["low"], row["high"]]
