@@ -18,6 +18,8 @@ from safetensors.numpy import load_file
 from servers import Server
 from sklearn.metrics import roc_auc_score
 
+from stamp.io import read_json
+from stamp.metrics.registry import metrics_of
 from stamp.observations import CLASSES
 
 # one worker runs the study once, whatever the others do
@@ -109,6 +111,7 @@ def study() -> dict[str, Any]:
     document["pixels"]["size"] = SIZE
     document["pairs"] |= {"largest": 60, "count": 50, "also": {"labeled": 10, "changed": 10}}
     document["calibration"]["count"] = 20
+    document["passes"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200, "minimum": 3}
     return document
@@ -280,6 +283,20 @@ def test_fine_tuning_leaves_its_curve_and_no_checkpoint(done: Done) -> None:
     curve = done.read("figures/training.csv")
     assert set(curve["label"]) == {"RESNET", "CBAM"}
     assert done.project.result("medical/figures/training.png").stat().st_size > 10_000
+
+
+def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a_row(
+    done: Done,
+) -> None:
+    for model in MODELS:
+        manifest = read_json(done.project.result(f"medical/passes/{model}.json"))["passes"]
+        assert [kind for kind, entry in manifest.items() if "reason" in entry] == ["dropout"], model
+        table = done.read(f"metrics/{model}.parquet")
+        wanted = metrics_of("multilabel")
+        assert list(dict.fromkeys(table["metric"])) == [metric.name for metric in wanted]
+        assert table.filter(pl.col("value").is_null() & pl.col("reason").is_null()).is_empty()
+        known = set(table.drop_nulls("value")["metric"])
+        assert {"aug_composite", "embedding_instability", "fd_frechet", "tta_multi"} <= known
 
 
 def test_nothing_is_done_twice_and_a_new_model_runs_its_branch_alone(done: Done) -> None:

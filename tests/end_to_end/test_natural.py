@@ -21,6 +21,8 @@ from servers import Server
 
 from stamp.imagenet import classes as wnids
 from stamp.imagenet import number_of
+from stamp.io import read_json
+from stamp.metrics.registry import metrics_of
 
 # one worker runs the study once, whatever the others do
 pytestmark = pytest.mark.xdist_group("natural")
@@ -100,6 +102,7 @@ def study() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "config/studies/natural.yaml").read_text())
     document["pairs"] |= {"largest": 60, "count": 50, "counts": [20, 40, 60]}
     document["calibration"]["count"] = 24
+    document["passes"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200}
     return document
@@ -282,6 +285,20 @@ def test_every_analysis_has_its_table_and_sentence(done: Done) -> None:
         assert (folder / f"{name}.txt").read_text().strip()
     kinds = set(done.read("analyses/corruptions.csv")["corruption"])
     assert {*CORRUPTIONS, "mean", "min", "max"} <= kinds
+
+
+def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a_row(
+    done: Done,
+) -> None:
+    for model in NAMES:
+        manifest = read_json(done.project.result(f"natural/passes/{model}.json"))["passes"]
+        assert [kind for kind, entry in manifest.items() if "reason" in entry] == ["dropout"], model
+        table = done.read(f"metrics/{model}.parquet")
+        wanted = metrics_of("multiclass")
+        assert list(dict.fromkeys(table["metric"])) == [metric.name for metric in wanted]
+        assert table.filter(pl.col("value").is_null() & pl.col("reason").is_null()).is_empty()
+        known = set(table.drop_nulls("value")["metric"])
+        assert {"aug_composite", "embedding_instability", "fd_frechet", "tta_multi"} <= known
 
 
 def test_more_pairs_to_score_at_need_no_forward_pass(done: Done) -> None:

@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 from stamp import outcomes
 from stamp.analyses import Data, baselines
 from stamp.figures import baselines as figure
+from stamp.metrics.further import DEGENERATE
 from stamp.metrics.measure import Material, metric_rows
 from stamp.metrics.registry import COLUMNS, METRICS, metrics_of
 from stamp.metrics.together import decided, line_rows
@@ -288,6 +289,24 @@ def test_concordance_on_the_line_estimates_aurocs() -> None:
     found = [row["value"] for row in rows.iter_rows(named=True)]
     truths = [expected[row["model"]] for row in rows.iter_rows(named=True)]
     assert spearmanr(found, truths)[0] > 0.9
+
+
+def test_a_constant_model_has_no_estimate_from_the_line() -> None:
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, 3, 400).astype(float)
+    models = {}
+    for number in range(5):
+        z = rng.normal(size=(400, 3)) + (0.5 + number) * (truth[:, None] == np.arange(3))
+        z = np.zeros_like(z) if number == 2 else z
+        halves = [
+            Material.of(z[part], truth[part], "multiclass", 1.0)
+            for part in (slice(200), slice(200, 400))
+        ]
+        models[f"m{number}"] = decided(halves[0], {"far": halves[1]}, "multiclass")
+    table = line_rows(models, {"far": pl.Series(["x"] * 200)}, {}, "multiclass")
+    constant = table.filter(pl.col("model") == "m2")
+    assert constant["value"].is_null().all() and set(constant["reason"]) == {DEGENERATE}
+    assert table.filter(pl.col("model") != "m2")["value"].is_not_null().all()
 
 
 def test_a_class_without_an_output_is_no_decision() -> None:

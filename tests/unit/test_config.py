@@ -12,6 +12,7 @@ from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
 
 from stamp import config
 from stamp.errors import UserError
+from stamp.pass_kinds import DEFAULTS, KINDS
 
 CONFIG = {"studies": ["small_phantom"], "seed": 0}
 
@@ -295,3 +296,62 @@ def test_names_of_analyses_and_of_lists_of_classes_are_checked(files: dict) -> N
     assert "targets.uci.logits: unknown list of classes 'imagenet_q'" in said
     study["targets"]["uci"]["logits"] = "imagenet_a"
     assert "unknown class 'n01498041'" in mistake(files, studies=["small_digits"])
+
+
+def test_names_of_metrics_are_checked_against_the_task(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["metrics"] = ["entropi"]
+    line = "metrics: unknown metric 'entropi': did you mean 'entropy'?"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+    study["metrics"] = ["cbpe_auroc"]
+    line = "metrics: 'cbpe_auroc' is defined for multilabel studies only"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+
+
+ONLY = {"studies": ["small_digits"]}
+
+
+def digits(files: dict) -> config.Study:
+    return load(files, **ONLY).studies["small_digits"]
+
+
+def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
+    files: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = files["studies/small_digits.yaml"]
+
+    def wanted(**changes: Any) -> list[str]:
+        study.update(changes)
+        return digits(files).kinds
+
+    assert wanted() == []  # all metrics, but nothing compares them
+    assert wanted(analyses=["baselines"], metrics=["entropy", "ece"]) == []
+    assert wanted(metrics=["tta_multi", "aug_flip", "entropy"]) == ["flip", "tta"]
+    monkeypatch.setitem(config.PASSES, "families", ("perturbed", "features"))
+    assert wanted(analyses=["families"]) == ["features", "perturbed"]
+    assert wanted(analyses=["families", "baselines"]) == ["features", "flip", "tta", "perturbed"]
+    assert digits(files).metric_kinds == [
+        "flip",
+        "tta",
+    ]
+    del study["metrics"]
+    assert set(wanted()) == set(KINDS)
+
+
+def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).passes == DEFAULTS
+    study["passes"] = {"images": 300, "head_dropout": 0.1}
+    found = digits(files).passes
+    assert (found["images"], found["head_dropout"], found["samples"]) == (300, 0.1, 20)
+    study["passes"] = {"image": 300}
+    assert "passes: unknown key 'image': did you mean 'images'?" in mistake(
+        files, studies=["small_digits"]
+    )
+
+
+def test_lines_through_all_models_are_drawn_only_where_a_metric_needs_them(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).lines
+    study["metrics"] = ["entropy", "tta_flip"]
+    assert not digits(files).lines

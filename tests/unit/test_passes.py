@@ -6,6 +6,7 @@ import errno
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ import pytest
 import torch
 from torch import nn
 
+import passes as script
 from stamp import extraction
 from stamp.analysis_registry import PASSES
 from stamp.augmentations import AUGMENTATIONS, VIEWS
 from stamp.errors import UserError
 from stamp.extraction import RECIPES, Images, Model, dropout_layers, make_all, noise
-from stamp.io import ids_digest, read_arrays, write_json
+from stamp.io import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.metrics.registry import METRICS
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded
@@ -165,8 +167,6 @@ def test_a_linear_model_has_features_but_no_taps_and_says_why(
 
 
 def read_key(manifest: Path, kind: str) -> str:
-    from stamp.io import read_json
-
     return read_json(manifest)["passes"][kind]["key"]
 
 
@@ -453,8 +453,6 @@ def test_passes_of_other_images_or_of_another_making_are_refused(
 
 
 def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images: Images) -> None:
-    from stamp.io import read_json
-
     manifest = run(tmp_path, images, network(), ["features", "tta", "gradcam", "perturbed"])
     entries = read_json(manifest)["passes"]
     done = {kind: (entry["images"], entry["forwarded"]) for kind, entry in entries.items()}
@@ -470,3 +468,25 @@ def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images
         assert entry["digest"] == hashlib.sha256(content).hexdigest()
         assert entry["digest"] == file_digest(tmp_path / entry["file"])
         assert read_arrays(tmp_path / entry["file"], model="m", view="source", kind=kind)
+
+
+class Files(dict):
+    """Input files by name, as Snakemake gives them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+def test_a_model_whose_outputs_were_given_has_a_reason_for_every_kind(tmp_path: Path) -> None:
+    view = pl.DataFrame({"image": IDS, "role": ["pool"] * len(IDS)})
+    write_table(tmp_path / "view.parquet", view, {"study": "s", "view": "source"})
+    job = SimpleNamespace(
+        params=SimpleNamespace(kinds=["features", "flip"]),
+        wildcards=SimpleNamespace(study="s", model="m"),
+        input=Files(view=tmp_path / "view.parquet", pixels=[]),
+        output=[tmp_path / "m.json"],
+    )
+    script.main(job)
+    for kind in ("features", "flip"):
+        with pytest.raises(NotAvailable, match="its outputs were given"):
+            read_pass(tmp_path / "m.json", kind)

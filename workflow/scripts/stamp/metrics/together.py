@@ -12,10 +12,12 @@ import polars as pl
 
 from stamp.auroc import MINIMUM, class_aurocs
 from stamp.metrics.estimators import prevalence_threshold
+from stamp.metrics.further import DEGENERATE
 from stamp.metrics.lines import Aline, agreements, aline, concordances, hamming_agreements
 from stamp.metrics.measure import Material, parts_of
 from stamp.metrics.registry import COLUMNS
 from stamp.outcomes import SOURCE
+from stamp.score import DEGENERATE_SPREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Decisions:
     targets: Mapping[str, np.ndarray]
     scores: Mapping[str, np.ndarray] = field(default_factory=dict)  # multilabel, by view
     aurocs: np.ndarray = field(default_factory=lambda: np.empty(0))  # of each class on the source
+    degenerate: bool = False
 
 
 def decided(source: Material, targets: Mapping[str, Material], task: str) -> Decisions:
@@ -34,13 +37,20 @@ def decided(source: Material, targets: Mapping[str, Material], task: str) -> Dec
     if task == "multiclass":
         chosen = _largest(source.logits)
         right = np.where(np.isnan(source.labels), np.nan, chosen == source.labels)
-        return Decisions(chosen, right, {key: _largest(one.logits) for key, one in targets.items()})
+        decisions = {key: _largest(one.logits) for key, one in targets.items()}
+        return Decisions(chosen, right, decisions, degenerate=_constant(source))
     cuts = np.array([_cut(source.p[:, c], source.labels[:, c]) for c in range(source.p.shape[1])])
     chosen = _above(source.p, cuts)
     right = np.where(np.isnan(source.labels) | np.isnan(chosen), np.nan, chosen == source.labels)
     decisions = {key: _above(one.p, cuts) for key, one in targets.items()}
     scores = {SOURCE: source.logits, **{key: one.logits for key, one in targets.items()}}
-    return Decisions(chosen, right, decisions, scores, _aurocs(source))
+    return Decisions(chosen, right, decisions, scores, _aurocs(source), _constant(source))
+
+
+def _constant(source: Material) -> bool:
+    """Whether the outputs are nearly the same for every image."""
+    there = ~np.isnan(source.p).all(axis=0)
+    return bool(source.p[:, there].std(axis=0).max(initial=0.0) < DEGENERATE_SPREAD)
 
 
 def _aurocs(source: Material) -> np.ndarray:
@@ -95,6 +105,8 @@ def line_rows(
                 for name, (line, values) in fits.items():
                     value = float(values[place]) if np.isfinite(values[place]) else None
                     why = line.reason or (None if value is not None else "not determined")
+                    if models[key].degenerate:
+                        value, why = None, DEGENERATE
                     rows.append({"model": key, "metric": name, "value": value, **common})
                     rows[-1]["reason"] = why
     return pl.DataFrame(rows, schema={"model": pl.String, **COLUMNS})

@@ -1,0 +1,217 @@
+"""Metrics from further passes: the right rows and classes of each, and a reason for what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import expit, softmax
+
+from stamp.io import ids_digest, read_json, write_arrays, write_json
+from stamp.metrics.further import DEGENERATE, MEASURES, NO_PASSES, Further, further_values
+from stamp.metrics.measure import NO_TARGETS, Material, metric_rows
+from stamp.metrics.registry import METRICS, metrics_of
+from stamp.pass_kinds import KINDS
+
+N, IMAGES, CLASSES = 60, 24, 4
+VIEW = pl.DataFrame(
+    {
+        "image": [f"i{number}" for number in range(N)],
+        # calibration images stand between those of the pool
+        "role": ["calibration" if number % 5 == 2 else "pool" for number in range(N)],
+        "group": [f"g{number // 6}" for number in range(N)],
+    }
+)
+POOL = [number for number in range(N) if number % 5 != 2]
+THERE = np.array([True, False, True, True])
+TEMPERATURE = 1.7
+SEMANTIC = (np.arange(0, 20, 2), np.arange(1, 20, 2))
+RANDOM = (np.arange(10), np.arange(30, 40))
+
+
+def arrays(rng: np.random.Generator) -> dict[str, dict[str, np.ndarray]]:
+    """Passes of the first pool images, with a class that the model has not."""
+    rows = np.array(POOL[:IMAGES], dtype=np.int32)
+
+    def logits(*planes: int) -> np.ndarray:
+        values = rng.normal(size=(*planes, IMAGES, CLASSES)).astype(np.float32)
+        values[..., 1] = np.nan
+        return values
+
+    found: dict[str, Any] = {
+        kind: {"logits": logits()} for kind in ("flip", "rotation", "brightness", "contrast")
+    }
+    found |= {"crop": {"logits": logits()}, "tta": {"logits": logits(9)}}
+    found["dropout"] = {"logits": logits(5)}
+    found["composite"] = {"logits": logits(), "features": rng.normal(size=(IMAGES, 6))}
+    found["rotations"] = {"features": rng.normal(size=(3, IMAGES, 6))}
+    found["gradcam"] = {"dice": rng.random(IMAGES), "pair_dice": rng.random(IMAGES // 2)}
+    for each in found.values():
+        each["rows"] = rows
+    return {**found, "features": {"features": rng.normal(size=(N, 6))}}
+
+
+def manifest(folder: Path, found: dict[str, Any], **more: Any) -> Path:
+    images, entries = VIEW["image"].to_list(), {}
+    for kind, each in found.items():
+        own = [images[row] for row in each["rows"]] if "rows" in each else images
+        card = {"model": "m", "view": "source", "kind": kind, "ids": ids_digest(own)}
+        write_arrays(folder / kind / "m.safetensors", each, card)
+        entries[kind] = {"file": f"{kind}/m.safetensors", "images": len(own)}
+    write_json(folder / "m.json", {"model": "m", "study": "s", "passes": {**entries, **more}})
+    return folder / "m.json"
+
+
+def material(rng: np.random.Generator, task: str, constant: bool = False) -> Material:
+    logits = rng.normal(size=(1 if constant else len(POOL), 3)) * 2
+    logits = np.broadcast_to(logits, (len(POOL), 3))
+    shape = (len(POOL),) if task == "multiclass" else (len(POOL), 3)
+    labels = rng.integers(0, 3 if task == "multiclass" else 2, shape).astype(float)
+    return Material.of(logits, labels, task, TEMPERATURE)
+
+
+def further(source: Material, task: str, file: Path | None) -> Further:
+    given = (source.p, source.labels, THERE, task, TEMPERATURE)
+    return Further(file, VIEW, SEMANTIC, RANDOM, *given)
+
+
+def outputs(logits: np.ndarray, task: str) -> np.ndarray:
+    scaled = logits[..., [0, 2, 3]].astype(float) / TEMPERATURE
+    return softmax(scaled, axis=-1) if task == "multiclass" else expit(scaled)
+
+
+@pytest.fixture(params=["multiclass", "multilabel"])
+def task(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_every_metric_that_needs_passes_is_measured() -> None:
+    assert set(MEASURES) == {metric.name for metric in METRICS if metric.passes}
+
+
+def test_changed_outputs_are_set_against_those_of_the_same_images(
+    tmp_path: Path, task: str
+) -> None:
+    rng = np.random.default_rng(0)
+    found, source = arrays(rng), material(rng, task)
+    data = further(source, task, manifest(tmp_path, found))
+    values = further_values(data, list(MEASURES))
+    total = np.mean([sum((source.p[a] - source.p[b]) ** 2) for a, b in zip(*RANDOM, strict=True)])
+    p = source.p[:IMAGES]
+    for kind in ("flip", "rotation", "brightness", "contrast", "crop", "composite"):
+        q = outputs(found[kind]["logits"], task)
+        within = np.mean([sum((p[i] - q[i]) ** 2) for i in range(IMAGES)])
+        assert values[f"aug_{kind}"][0].value == pytest.approx(1 - within / (total + 1e-8))
+        assert values[f"aug_{kind}"][1] == IMAGES
+        if kind == "flip":
+            assert values["tta_flip"][0].value == pytest.approx(within)
+    views = [p, outputs(found["flip"]["logits"], task), *outputs(found["tta"]["logits"], task)]
+    assert len(views) == 11
+    assert values["tta_multi"][0].value == pytest.approx(
+        np.var(views, axis=0, ddof=1).sum(axis=1).mean()
+    )
+    drawn = np.var(outputs(found["dropout"]["logits"], task), axis=0, ddof=1).sum(axis=1).mean()
+    wanted = drawn if task == "multiclass" else drawn / 3
+    assert values["mc_dropout"][0].value == pytest.approx(wanted)
+    assert values["gradcam_dice"][0].value == pytest.approx(found["gradcam"]["dice"].mean())
+    pairs = values["gradcam_dice_pairs"]
+    assert pairs[0].value == pytest.approx(found["gradcam"]["pair_dice"].mean())
+    assert pairs[1] == IMAGES // 2
+
+
+def test_features_are_those_of_the_pool_in_its_order(tmp_path: Path, task: str) -> None:
+    rng = np.random.default_rng(1)
+    found, source = arrays(rng), material(rng, task)
+    values = further_values(further(source, task, manifest(tmp_path, found)), list(MEASURES))
+    h = found["features"]["features"][POOL]
+
+    def cosine(a: int, b: int) -> float:
+        return float(h[a] @ h[b] / np.linalg.norm(h[a]) / np.linalg.norm(h[b]))
+
+    near = np.mean([cosine(a, b) for a, b in zip(*SEMANTIC, strict=True)])
+    far = np.mean([cosine(a, b) for a, b in zip(*RANDOM, strict=True)])
+    assert values["embedding_instability"][0].value == pytest.approx(1 - near)
+    assert values["feature_alignment"][0].value == pytest.approx(near - far)
+    assert values["feature_norm"][1] == len(POOL)
+    assert values["feature_norm"][0].value == pytest.approx(np.sqrt((h**2).sum(axis=1)).mean())
+    first, second = h[:IMAGES], found["composite"]["features"]
+    moved = ((first.mean(axis=0) - second.mean(axis=0)) ** 2).sum()
+    assert values["fd_frechet"][0].value > moved
+    groups = np.array([int(VIEW["group"][row][1:]) for row in POOL])
+    within = [h[groups == g].var(axis=0, ddof=1).sum() * 2 for g in np.unique(groups)]
+    different = [
+        ((h[a] - h[b]) ** 2).sum()
+        for a in range(len(POOL))
+        for b in range(len(POOL))
+        if groups[a] != groups[b]
+    ]
+    assert values["fd_groups"][0].value == pytest.approx(1 - np.mean(within) / np.mean(different))
+
+
+def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
+    tmp_path: Path, task: str
+) -> None:
+    rng = np.random.default_rng(2)
+    found = arrays(rng)
+    for kind in ("features", "dropout"):
+        del found[kind]
+    missing = {"features": {"reason": "no head"}, "dropout": {"reason": "no dropout layer"}}
+    source = material(rng, task)
+    data = further(source, task, manifest(tmp_path, found, **missing))
+    table = metric_rows(source, {}, {}, task, TEMPERATURE, data)
+    reasons = dict(table.filter(pl.col("value").is_null()).select("metric", "reason").iter_rows())
+    for metric in metrics_of(task):
+        if "features" in metric.passes:
+            assert reasons.pop(metric.name) == "no head"
+        elif "dropout" in metric.passes:
+            assert reasons.pop(metric.name) == "no dropout layer"
+        elif metric.of_target:
+            assert reasons.pop(metric.name) == NO_TARGETS
+    assert not reasons
+
+
+def test_dropout_that_is_not_the_models_own_is_marked(tmp_path: Path, task: str) -> None:
+    rng = np.random.default_rng(3)
+    found, source = arrays(rng), material(rng, task)
+    file = manifest(tmp_path, found)
+    record = read_json(file)
+    record["passes"]["dropout"]["note"] = "dropout of 0.1 before the last layer"
+    write_json(file, record)
+    value, _ = further_values(further(source, task, file), ["mc_dropout"])["mc_dropout"]
+    assert value.value > 0 and value.reason == "dropout of 0.1 before the last layer"
+
+
+def test_without_passes_every_metric_still_has_a_row(task: str) -> None:
+    source = material(np.random.default_rng(4), task)
+    domains = pl.Series(["x"] * len(POOL))
+    table = metric_rows(
+        source, {"far": (source, domains)}, {}, task, TEMPERATURE, further(source, task, None)
+    )
+    assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
+    none = table.filter(pl.col("reason") == NO_PASSES)["metric"].to_list()
+    assert none == [metric.name for metric in metrics_of(task) if metric.passes]
+
+
+def test_a_constant_model_has_no_metric_at_all(tmp_path: Path, task: str) -> None:
+    rng = np.random.default_rng(5)
+    source = material(rng, task, constant=True)
+    data = further(source, task, manifest(tmp_path, arrays(rng)))
+    domains = pl.Series(["x", "y"] * (len(POOL) // 2))
+    table = metric_rows(source, {"far": (source, domains)}, {}, task, TEMPERATURE, data)
+    assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
+    assert table["value"].is_null().all()
+    assert set(table["reason"]) == {DEGENERATE}
+
+
+def test_only_the_metrics_that_are_wanted_are_measured(tmp_path: Path, task: str) -> None:
+    rng = np.random.default_rng(6)
+    found, source = arrays(rng), material(rng, task)
+    only = {"flip": found["flip"]}
+    data = further(source, task, manifest(tmp_path, only))
+    table = metric_rows(source, {}, {}, task, TEMPERATURE, data, ["entropy", "tta_flip"])
+    assert table["metric"].to_list() == ["entropy", "tta_flip"]
+    assert table["value"].is_not_null().all()
+    assert set(only) < set(KINDS)

@@ -1,0 +1,117 @@
+"""Further forward passes: made where a metric needs them, kept while what they are made from is.
+
+Asked of real Snakemake on one small study without targets, up to the figure of its baselines.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from project import MIXER, PHANTOM, Project, model
+from test_caching import append, jobs, library
+
+from stamp.metrics.registry import metrics_of
+from stamp.pass_kinds import KINDS
+
+pytestmark = pytest.mark.xdist_group("passes")
+
+STUDY = "small_phantom"
+MODELS = ["linear", "mixer"]
+TARGET = f"results/{STUDY}/figures/baselines.png"
+COMPARED = [f"analysis {STUDY} baselines", f"analysis_figure {STUDY} baselines"]
+FIRST = ["entropy", "tta_flip", "mc_dropout", "gradcam_dice", "embedding_instability"]
+
+
+def study() -> dict[str, Any]:
+    document = {key: value for key, value in PHANTOM.items() if key != "targets"}
+    settings = {"metrics": FIRST, "passes": {"images": 20}}
+    return {**document, "analyses": ["baselines"], **settings}
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The study with its comparison finished; read it, or copy it before changing anything."""
+    project = Project.create(tmp_path_factory.mktemp("passes") / "project", {STUDY: study()})
+    zoo = {
+        "linear": model("linear", "Linear", epochs=3),
+        "mixer": model("mlp_mixer:MlpMixer", "Mixer", MIXER, epochs=2),
+    }
+    project.write(f"zoo/{STUDY}.yaml", zoo)
+    project.finish(TARGET)
+    return project
+
+
+@pytest.fixture
+def copied(compared: Project, tmp_path: Path) -> Project:
+    return compared.copy(tmp_path / "project")
+
+
+def manifest(project: Project, name: str) -> dict[str, Any]:
+    return json.loads(project.result(f"{STUDY}/passes/{name}.json").read_text())["passes"]
+
+
+def files(project: Project) -> dict[str, int]:
+    """The kept files of all passes, and when each was written."""
+    folder = project.result(f"{STUDY}/passes")
+    found = sorted(folder.rglob("*.safetensors"))
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in found}
+
+
+def test_only_what_the_metrics_need_is_made_and_the_rest_has_a_reason(compared: Project) -> None:
+    assert {path.split("/")[0] for path in files(compared)} == {"features", "flip", "gradcam"}
+    for name in MODELS:
+        assert set(manifest(compared, name)) == {"features", "flip", "gradcam", "dropout"}
+        assert "no dropout layer" in manifest(compared, name)["dropout"]["reason"]
+    assert manifest(compared, "mixer")["gradcam"]["images"] == 20
+    assert "no blocks are known" in manifest(compared, "linear")["gradcam"]["reason"]
+    assert compared.plan(TARGET) == jobs()
+
+
+def test_an_edited_metric_or_figure_makes_no_pass_again(copied: Project) -> None:
+    append(library(copied, "figures/baselines.py"), "\nEDITED = True\n")
+    assert copied.plan(TARGET) == jobs(COMPARED[1:])
+    append(library(copied, "metrics/embeddings.py"), "\nEDITED = True\n")
+    assert copied.plan(TARGET) == jobs([f"metrics {STUDY} {name}" for name in MODELS], COMPARED)
+
+
+def test_edited_code_of_the_passes_makes_them_again_but_no_logits(copied: Project) -> None:
+    append(library(copied, "augmentations.py"), "\nEDITED = True\n")
+    branch = [f"{rule} {STUDY} {name}" for rule in ("passes", "metrics") for name in MODELS]
+    assert copied.plan(TARGET) == jobs(branch, COMPARED)
+
+
+def test_a_model_added_makes_its_own_passes_only(copied: Project) -> None:
+    copied.edit(f"zoo/{STUDY}.yaml", lambda zoo: zoo.update(new=model("linear", "New")))
+    branch = ["train", "calibrate", "score", "passes", "metrics"]
+    own = [f"{rule} {STUDY} new" for rule in branch]
+    own += [f"logits {STUDY} source new", f"evaluate {STUDY} source new"]
+    assert copied.plan(TARGET) == jobs(own, f"collect {STUDY}", COMPARED)
+
+
+def test_metrics_that_need_no_pass_make_none(copied: Project) -> None:
+    copied.edit(f"studies/{STUDY}.yaml", lambda study: study.update(metrics=["entropy", "ece"]))
+    assert copied.plan(TARGET) == jobs([f"metrics {STUDY} {name}" for name in MODELS], COMPARED)
+
+
+def test_all_metrics_make_the_passes_that_are_missing_and_keep_the_others(
+    copied: Project,
+) -> None:
+    before = files(copied)
+    copied.edit(f"studies/{STUDY}.yaml", lambda study: study.pop("metrics"))
+    copied.finish(TARGET)
+    after = files(copied)
+    assert {path: after[path] for path in before} == before
+    wanted = {kind for metric in metrics_of("multilabel") for kind in metric.passes}
+    assert wanted == set(KINDS) - {"perturbed"}
+    for name in MODELS:
+        assert set(manifest(copied, name)) == wanted
+        table = pl.read_parquet(copied.result(f"{STUDY}/metrics/{name}.parquet"))
+        assert table["metric"].to_list() == [metric.name for metric in metrics_of("multilabel")]
+        assert table.filter(pl.col("value").is_null() & pl.col("reason").is_null()).is_empty()
+        known = set(table.drop_nulls("value")["metric"])
+        assert {"aug_crop", "tta_multi", "fd_frechet", "rot_acc", "effective_rank"} <= known
+    assert copied.plan(TARGET) == jobs()
