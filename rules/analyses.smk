@@ -18,6 +18,7 @@ rule analysis:
         calibrations=needed(
             "calibrations", per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
         ),
+        profiles=needed("profiles", profiles_of),
     output:
         csv=report(
             f"{RESULTS}/{{study}}/analyses/{{analysis}}.csv",

@@ -11,7 +11,7 @@ if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
 from stamp import fingerprint
-from stamp.analysis_registry import ANALYSES, OPTIONS
+from stamp.analysis_registry import ANALYSES, OPTIONS, PASSES, profile_of
 from stamp.config import described
 from stamp.config import load as load_config
 from stamp.config import read_classes, weight_files
@@ -313,6 +313,12 @@ def metrics_files(wildcards):
     single = expand(f"{folder}/metrics/{{model}}.parquet", model=list(study_of(wildcards).models))
     together = [f"{folder}/statistics/lines.parquet"] if study_of(wildcards).lines else []
     return [*single, *together]
+
+
+def profiles_of(wildcards):
+    """The profiles that an analysis reads, one a model."""
+    folder = f"{RESULTS}/{wildcards.study}/profiles/{profile_of(wildcards.analysis)}"
+    return expand(f"{folder}/{{model}}.parquet", model=list(study_of(wildcards).models))
 
 
 def counts_of(wildcards):

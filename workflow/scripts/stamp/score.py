@@ -6,7 +6,7 @@ SV is the mean squared distance of the outputs of semantic pairs, AV that of ran
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -283,11 +283,20 @@ def bootstrap_stamp(
     ``contraction``. The draws depend on the seed, the pairs' units and their distances only, so
     models that share their pairs are resampled together. NaN where a resample has no pair left.
     """
-    sides = [
-        _two_units_first(d_semantic, *units_semantic),
-        _two_units_first(d_random, *units_random),
-    ]
-    sums = np.empty((2, 2, resamples))
+    sets = [(d_semantic, *units_semantic), (d_random, *units_random)]
+    within, total = resampled_means(sets, units_count, resamples, seed)
+    return Draws(stamp(within, total), within, total)
+
+
+def resampled_means(
+    sets: Sequence[tuple[Array, ArrayLike, ArrayLike]], units_count: int, resamples: int, seed: int
+) -> Array:
+    """The mean distance of each set of pairs, [sets, resamples], of joint resamples of units.
+
+    A set is its distances and the two units of each of its pairs; see ``bootstrap_stamp``.
+    """
+    sides = [_two_units_first(*each) for each in sets]
+    sums = np.empty((len(sides), 2, resamples))
     for columns, weights in _resampled_units(units_count, resamples, seed):
         for side, (values, first, second) in enumerate(sides):
             counts = weights[first]
@@ -295,8 +304,7 @@ def bootstrap_stamp(
             # Not a BLAS product: its threads cost more than they save, and sums vary by machine.
             np.einsum("kp,pr->kr", values, counts.astype(np.float64), out=sums[side, :, columns])
     with np.errstate(invalid="ignore", divide="ignore"):
-        within, total = sums[:, 0] / sums[:, 1]
-    return Draws(stamp(within, total), within, total)
+        return sums[:, 0] / sums[:, 1]
 
 
 def contraction(draws: Array, se: float, units: int) -> float:
@@ -352,7 +360,7 @@ def score(
     interval = (
         _no_interval(resamples)
         if state.degenerate
-        else _interval(
+        else distance_interval(
             (d_semantic, *_units(semantic, groups, unit)),
             (d_random, *_units(random, groups, unit)),
             raw,
@@ -383,16 +391,20 @@ def score(
     )
 
 
-def _interval(
+def distance_interval(
     semantic: tuple[Array, Indices, Indices],
     random: tuple[Array, Indices, Indices],
     value: float,
     resamples: int,
     level: float,
     seed: int,
-    contract: bool,
+    contract: bool = True,
 ) -> dict[str, Any]:
-    """Draws, percentile interval and the three standard errors, over the units that occur."""
+    """Draws, percentile interval and the three standard errors of STAMP of given distances.
+
+    ``semantic`` and ``random`` are the squared distances of the pairs and the two units of each;
+    ``value`` is the score itself. Only the units that occur are resampled.
+    """
     (d_semantic, *ends_semantic), (d_random, *ends_random) = semantic, random
     ends = np.concatenate([*ends_semantic, *ends_random])
     known, codes = np.unique(ends, return_inverse=True)

@@ -21,6 +21,7 @@ from stamp.costs import COLUMNS as COSTS
 from stamp.io import read_json, read_table
 from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
+from stamp.profiles import PROFILE
 from stamp.ranks import spearman
 from stamp.scoreboard import keeps, unexposed
 from stamp.scoring import COUNTS
@@ -62,7 +63,8 @@ class Data:
     """The tables of a study, and what is said of its models; empty where an analysis needs none.
 
     ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
-    ``metrics`` their other predictors, ``costs`` what the jobs took.
+    ``metrics`` their other predictors, ``costs`` what the jobs took, ``profiles`` what the models'
+    cached outputs show beyond scores.
     ``settings`` are the study's permutations, resamples and level, ``options`` what single analyses
     take.
     """
@@ -79,6 +81,7 @@ class Data:
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
     costs: pl.DataFrame = field(default_factory=pl.DataFrame)
+    profiles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE))
 
 
 def read(
@@ -109,6 +112,7 @@ def read(
         seed=seed,
         options=options,
         costs=_tables(getattr(inputs, "costs", ()), study, COSTS),
+        profiles=_tables(getattr(inputs, "profiles", ()), study, PROFILE),
     )
 
 
@@ -144,7 +148,9 @@ def agreement(
     the classes that ``outcome`` is scored on, whose own rho stands beside it.
     """
     source = values(data.outcomes, source_outcome(data.outcomes, outcome), list(models))
-    found = correlate(score, truth, {"source": source}, seed=data.seed, **data.settings)
+    # no number of the row is a bootstrap's, so that one resample is enough
+    settings = {**data.settings, "resamples": 1}
+    found = correlate(score, truth, {"source": source}, seed=data.seed, **settings)
     partial = found.partials["source"]
     return {
         "n": found.n,

@@ -1,0 +1,41 @@
+"""What a model's cached outputs show beyond its score, where an analysis of the study asks for it."""
+
+PROFILED = {profile_of(name) for name, read in ANALYSES.items() if "profiles" in read}
+
+
+rule model_profile:
+    """One profile of one model: from its outputs on the pool, and from further passes if it needs any."""
+    input:
+        view=rules.source_view.output[0],
+        pairs=rules.pairs.output[0],
+        logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
+        calibration=rules.calibrate.output[0],
+        passes=lambda wildcards: (
+            f"{RESULTS}/{wildcards.study}/passes/{wildcards.model}.json"
+            if wildcards.profile in PASSES
+            else []
+        ),
+    output:
+        f"{RESULTS}/{{study}}/profiles/{{profile}}/{{model}}.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/profiles/{{profile}}/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/{{study}}/benchmarks/profiles/{{profile}}/{{model}}.tsv"
+    wildcard_constraints:
+        profile=one_of(PROFILED),
+    conda:
+        ENVIRONMENT
+    params:
+        task=of_study("task"),
+        classes=of_study("classes"),
+        semantic=of_study("pairs", "semantic"),
+        random=of_study("pairs", "random"),
+        number=of_study("pairs", "count"),
+        order=of_study("pairs", "order"),
+        scale=of_study("calibration", "scale"),
+        resamples=of_study("statistics", "resamples"),
+        level=of_study("statistics", "level"),
+        seed=PLAN.seed,
+        code=lambda wildcards: code_of("model_profile.py", f"stamp.profiles.{wildcards.profile}"),
+    script:
+        "../workflow/scripts/model_profile.py"

@@ -1,0 +1,491 @@
+"""The analyses of profiles: against loops, scipy and scikit-learn; figures against their tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import comb
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import page_trend_test, rankdata, spearmanr
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import RidgeCV
+from test_analyses import LONG, TEXTS, TITLES, axes_of, declared, lines, one, study
+from test_figures import _check_texts as check_texts
+
+import analysis
+import analysis_figure
+from stamp.analyses import (
+    Data,
+    bounds,
+    gaps,
+    identifiability,
+    layers,
+    motif,
+    nuisance,
+    ordering,
+    seeds,
+)
+from stamp.analyses.profiled import STAMP
+from stamp.analysis_registry import ANALYSES, PASSES, profile_of
+from stamp.figures import gaps as gaps_figure
+from stamp.figures import layers as layers_figure
+from stamp.figures import motif as motif_figure
+from stamp.figures import nuisance as nuisance_figure
+from stamp.io import write_table
+from stamp.outcomes import values
+from stamp.profiles import as_table, entry
+from stamp.ridge import ALPHAS, fit
+
+MODULES: dict[str, ModuleType] = {
+    "bounds": bounds,
+    "gaps": gaps,
+    "identifiability": identifiability,
+    "layers": layers,
+    "motif": motif,
+    "nuisance": nuisance,
+    "ordering": ordering,
+    "seeds": seeds,
+}
+FIGURES: dict[str, ModuleType] = {
+    "gaps": gaps_figure,
+    "layers": layers_figure,
+    "motif": motif_figure,
+    "nuisance": nuisance_figure,
+}
+DRAWS = 7
+
+
+def profile(name: str, quality: float, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """A made-up profile of a model that does better the higher its quality."""
+    ends = {"low": 0.1, "high": 0.2, "n": 50}
+
+    def near(centre: float, noise: float = 0.05) -> float:
+        return float(centre + noise * rng.normal())
+
+    if name == "gaps":
+        rows = [entry("stamp", g, near(quality - 0.02 * g), **ends) for g in (1, 2, 10)]
+        rows += [entry("within", g, near(0.3), n=50) for g in (1, 2, 10)]
+        return rows + [entry("changed", g, (10 + g) / 50, n=50) for g in (1, 2, 10)]
+    if name == "seeds":
+        return [
+            entry(kind, draw, near(quality, 0.02), n=50)
+            for kind in ("semantic", "random", "both")
+            for draw in range(DRAWS)
+        ]
+    if name == "layers":
+        depth = zip(layers.LAYERS, (0.1, 0.2, 0.4, 0.8, 1.0), strict=True)
+        return [
+            entry(kind, layer, near(quality * share), **ends)
+            for layer, share in list(depth)
+            for kind in layers.KINDS
+        ]
+    if name == "nuisance":
+        return [
+            entry("ratio", kind, near(0.5 - 0.3 * quality, 0.03 * at), **ends)
+            for at, kind in enumerate(nuisance.AUGMENTATIONS, 1)
+        ]
+    if name == "ordering":
+        means = np.array([0.1, 0.2, 0.22, 0.5]) + 0.03 * rng.normal(size=4)
+        rows = [entry(key, None, float(m), n=40) for key, m in zip("BACD", means, strict=True)]
+        rows += [entry("probability", part, near(0.7)) for part in (*ordering.STEPS, "all")]
+        return [*rows, entry("order", None, float(np.all(np.diff(means) >= 0)))]
+    if name == "identifiability":
+        return [
+            entry("centroid_gap", None, near(quality), n=8),
+            entry("side_gap", None, near(quality, 0.2), n=8),
+            entry("lipschitz", None, near(1 - quality, 0.3), n=100),
+        ]
+    return [entry(term, None, near(0.5 + quality), n=8) for term in bounds.TERMS]
+
+
+def profiled(name: str, missing: int = 0, **options: Any) -> Data:
+    """A made-up study with one kind of profiles; some models have none, with a reason."""
+    data = study(**options)
+    rng = np.random.default_rng(11)
+    tables = []
+    for at, row in enumerate(data.scores.to_dicts()):
+        rows = profile(profile_of(name), row["raw"], rng)
+        if at < missing:
+            rows = [
+                {**each, "value": None, "low": None, "high": None, "reason": "no such layer"}
+                for each in rows
+            ]
+        tables.append(as_table(row["model"], rows))
+    board = data.scores.with_columns(
+        low=pl.col("raw") - 0.05, high=pl.col("raw") + 0.07, se_bootstrap=pl.lit(0.03)
+    )
+    return replace(data, scores=board, profiles=pl.concat(tables))
+
+
+def known(data: Data, quantity: str, part: str | None, keys: list[str]) -> np.ndarray:
+    rows = data.profiles.filter(
+        (pl.col("quantity") == quantity) & pl.col("part").eq_missing(pl.lit(part))
+    )
+    found = dict(rows.select("model", "value").iter_rows())
+    return np.array([found[key] for key in keys], dtype=float)
+
+
+def raw(data: Data, keys: list[str]) -> np.ndarray:
+    found = dict(data.scores.select("model", "raw").iter_rows())
+    return np.array([found[key] for key in keys])
+
+
+# Every analysis ----------------------------------------------------------------------------------
+
+
+def test_an_analysis_of_profiles_names_its_passes_and_has_a_module_that_makes_its_profile() -> None:
+    scripts = Path(analysis.__file__).parent
+    assert set(MODULES) == {name for name, read in ANALYSES.items() if "profiles" in read}
+    for name in MODULES:
+        assert (scripts / "stamp" / "profiles" / f"{profile_of(name)}.py").is_file()
+        assert PASSES.get(name) == PASSES.get(profile_of(name))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_tables_come_out_of_files_as_they_were_computed(name: str, tmp_path: Path) -> None:
+    data = profiled(name, missing=2)
+    for part in ("scores", "outcomes"):
+        write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
+    files = []
+    for (model,), own in data.profiles.group_by("model", maintain_order=True):
+        write_table(tmp_path / f"{model}.parquet", own, {"study": "s"})
+        files.append(tmp_path / f"{model}.parquet")
+    none: list[Path] = []
+    params = {key: getattr(data, key) for key in ("models", "texts", "settings", "options", "seed")}
+    job = SimpleNamespace(
+        params=SimpleNamespace(**params),
+        wildcards=SimpleNamespace(study="s", analysis=name),
+        input=SimpleNamespace(
+            scores=tmp_path / "scores.parquet",
+            outcomes=tmp_path / "outcomes.parquet",
+            evaluations=none,
+            counts=none,
+            metrics=none,
+            calibrations=none,
+            profiles=files,
+        ),
+        output=SimpleNamespace(
+            csv=tmp_path / "a.csv", models=tmp_path / "a_models.csv", text=tmp_path / "a.txt"
+        ),
+    )
+    analysis.main(job)
+    module = MODULES[name]
+    assert pl.read_csv(job.output.csv, schema=module.TABLE).equals(module.table(data))
+    assert pl.read_csv(job.output.models, schema=module.MODELS).equals(module.models(data))
+    assert job.output.text.read_text() == module.sentence(module.table(data)) + "\n"
+    if name in FIGURES:
+        job.input = SimpleNamespace(csv=job.output.csv, models=job.output.models)
+        job.output = SimpleNamespace(png=tmp_path / "a.png", pdf=tmp_path / "a.pdf")
+        analysis_figure.main(job)
+        assert job.output.png.read_bytes()[1:4] == b"PNG"
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"missing": 12},
+        {"count": 3, "excluded": {}},
+        {"count": 5, "excluded": dict.fromkeys(range(5), ("temperature",))},
+        {"targets": False},
+        {"degenerate": (0, 1), "missing": 3},
+    ],
+    ids=["no profile", "three models", "none counted", "no targets", "degenerate"],
+)
+def test_a_study_that_lacks_something_gets_reasons_and_a_sentence(
+    name: str, options: dict[str, Any]
+) -> None:
+    data, module = profiled(name, **options), MODULES[name]
+    table = module.table(data)
+    assert len(table) and len(module.models(data))
+    assert module.sentence(table).endswith(".") and "None" not in module.sentence(table)
+    if "rho" in table.columns and name not in ("seeds", "motif"):
+        lost = table.filter(pl.col("rho").is_null())
+        assert lost["reason"].is_not_null().all()
+
+
+# Gaps, seeds -------------------------------------------------------------------------------------
+
+
+def test_each_gaps_rho_is_that_of_its_own_scores_with_the_outcome() -> None:
+    data = profiled("gaps")
+    keys = declared(data)
+    table = gaps.table(data)
+    for gap in (1, 2, 10):
+        own = known(data, "stamp", str(gap), keys)
+        row = one(table, models="declared", outcome="plain", gap=gap)
+        assert row["rho"] == pytest.approx(spearmanr(own, values(data.outcomes, "plain", keys))[0])
+        assert row["mean"] == pytest.approx(own.mean())
+        assert (row["pairs"], row["changed"]) == (50, 10 + gap)
+        row = one(table, models="declared", outcome=STAMP, gap=gap)
+        assert row["rho"] == pytest.approx(spearmanr(own, raw(data, keys))[0])
+    words = gaps.sentence(table)
+    assert "11 changed label" in words and "20 changed" in words and "noise" not in words
+
+
+def test_the_spread_over_draws_stands_beside_the_bootstraps() -> None:
+    data = profiled("seeds")
+    keys = declared(data)
+    truth = values(data.outcomes, "plain", keys)
+    for redrawn in seeds.REDRAWN:
+        own = np.stack([known(data, redrawn, str(draw), keys) for draw in range(DRAWS)])
+        row = one(seeds.table(data), models="declared", redrawn=redrawn, outcome="plain")
+        assert row["mean_sd"] == pytest.approx(own.std(axis=0, ddof=1).mean())
+        assert row["largest_sd"] == pytest.approx(own.std(axis=0, ddof=1).max())
+        assert row["mean_half_width"] == pytest.approx(0.06)
+        ranks = [spearmanr(draw, raw(data, keys))[0] for draw in own]
+        assert row["rank_mean"] == pytest.approx(np.mean(ranks))
+        assert row["rank_lowest"] == pytest.approx(min(ranks))
+        rho = [spearmanr(draw, truth)[0] for draw in own]
+        assert (row["rho_lowest"], row["rho_highest"]) == pytest.approx((min(rho), max(rho)))
+        assert row["rho"] == pytest.approx(spearmanr(raw(data, keys), truth)[0])
+
+
+# Layers, motif -----------------------------------------------------------------------------------
+
+
+def test_gains_are_differences_of_neighbouring_layers() -> None:
+    data = profiled("layers")
+    keys = declared(data)
+    truth = values(data.outcomes, "plain", keys)
+    table, rows = layers.table(data), layers.models(data)
+    for kind in layers.KINDS:
+        at = {layer: known(data, kind, layer, keys) for layer in layers.LAYERS}
+        for what, first, second in (
+            ("gain", "mid", "late"),
+            ("gain", "penultimate", "output"),
+            ("span", "mid", "penultimate"),
+            ("deep minus early", "early", "penultimate"),
+        ):
+            where = {"kind": kind, "what": what, "layer": f"{first} to {second}"}
+            row = one(table, models="declared", outcome="plain", **where)
+            assert row["rho"] == pytest.approx(spearmanr(at[second] - at[first], truth)[0])
+            own = one(rows, model=keys[0], **where)
+            assert own["value"] == pytest.approx(at[second][0] - at[first][0])
+    assert rows.group_by("model").len()["len"].unique().to_list() == [2 * (5 + 4 + 1 + 1)]
+
+
+def test_the_ridge_is_scikit_learns_on_ranks() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(30, 6)), rng.normal(size=30)
+    y += x[:, 0] - 0.5 * x[:, 3]
+    ranks = motif.unit_ranks(x)
+    assert ranks[:, 0] == pytest.approx((rankdata(x[:, 0]) - 1) / 29)
+    found = fit(ranks, y, 200, 1)
+    columns = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
+    scaled = (y - y.mean()) / y.std()
+    other = RidgeCV(alphas=ALPHAS, store_cv_results=True).fit(columns, scaled)
+    assert found.alpha == pytest.approx(other.alpha_)
+    assert found.coefficients == pytest.approx(other.coef_)
+    assert found.r2 == pytest.approx(other.score(columns, scaled))
+    drawn = permutation_importance(other, columns, scaled, n_repeats=4000, random_state=0)
+    assert found.importance == pytest.approx(drawn.importances_mean, abs=0.02)
+    errors = []
+    for i in range(30):
+        keep = np.arange(30) != i
+        own = RidgeCV(alphas=[found.alpha]).fit(columns[keep], scaled[keep])
+        errors.append(
+            (scaled[i] - own.predict(columns[i : i + 1])[0], scaled[i] - scaled[keep].mean())
+        )
+    left, blind = np.square(errors).sum(axis=0)
+    assert found.loo_r2 == pytest.approx(1 - left / blind, abs=1e-6)
+    assert found.p == 1 / 201
+
+
+def test_the_regressions_p_is_uniform_where_nothing_is_to_be_found() -> None:
+    rng = np.random.default_rng(5)
+    p = [fit(rng.normal(size=(20, 5)), rng.normal(size=20), 99, s).p for s in range(200)]
+    assert np.mean(np.array(p) <= 0.1) == pytest.approx(0.1, abs=0.06)
+    assert np.mean(p) == pytest.approx(0.5, abs=0.06)
+
+
+def test_the_motif_has_each_features_own_rho_beside_its_coefficient() -> None:
+    data = profiled("motif", count=20)
+    keys = declared(data)
+    truth = values(data.outcomes, "plain", keys)
+    table = motif.table(data)
+    row = one(table, models="declared", outcome="plain", kind="raw", feature="output")
+    assert row["rho"] == pytest.approx(spearmanr(known(data, "raw", "output", keys), truth)[0])
+    rows = table.filter(
+        (pl.col("models") == "declared")
+        & (pl.col("outcome") == "plain")
+        & (pl.col("kind") == "raw")
+    )
+    assert rows["feature"].to_list()[:5] == list(layers.LAYERS) and len(rows) == 11
+    assert rows["loo_r2"].n_unique() == 1 and row["n"] == len(keys)
+    columns = np.stack([known(data, "raw", layer, keys) for layer in layers.LAYERS], axis=1)
+    early, mid, late, penultimate, output = columns.T
+    steps = [mid - early, late - mid, penultimate - late, output - penultimate]
+    whole = np.column_stack([columns, *steps, penultimate - mid, penultimate - early])
+    direct = fit(motif.unit_ranks(whole), truth, 400, data.seed)
+    assert rows["coefficient"].to_numpy() == pytest.approx(direct.coefficients)
+
+
+# Nuisance, ordering ------------------------------------------------------------------------------
+
+
+def test_the_nuisance_ratio_goes_against_stamp_where_augmentation_moves_bad_models() -> None:
+    data = profiled("nuisance")
+    keys = declared(data)
+    table = nuisance.table(data)
+    for kind in nuisance.AUGMENTATIONS:
+        own = known(data, "ratio", kind, keys)
+        row = one(table, models="declared", outcome=STAMP, augmentation=kind)
+        assert row["rho"] == pytest.approx(spearmanr(own, raw(data, keys))[0])
+    assert one(table, models="declared", outcome=STAMP, augmentation="composite")["rho"] < -0.8
+    rows = nuisance.models(data)
+    mean = dict(zip(keys, values(data.outcomes, "mean", keys), strict=True))
+    first = one(rows, model=keys[0], augmentation="flip")
+    assert first["outcome"] == "mean" and first["outcome_value"] == pytest.approx(mean[keys[0]])
+
+
+def test_orders_are_counted_and_held_against_chance() -> None:
+    data = profiled("ordering", count=30)
+    keys = declared(data)
+    means = np.stack([known(data, name, None, keys) for name in "BACD"], axis=1)
+    full = sum(a <= b <= c <= d for a, b, c, d in means)
+    table = ordering.table(data)
+    row = one(table, models="declared", what="B <= A <= C <= D")
+    assert (row["count"], row["n"]) == (full, len(keys))
+    n = len(keys)
+    tail = [comb(n, k) * (1 / 24) ** k * (23 / 24) ** (n - k) for k in range(full, n + 1)]
+    assert row["p"] == pytest.approx(sum(tail))
+    last = [m for m in means if m.argmax() == 3]
+    row = one(table, models="declared", what=ordering.LAST)
+    assert (row["count"], row["n"]) == (sum(a <= b <= c for a, b, c, _ in last), len(last))
+    assert row["chance"] == pytest.approx(1 / 6)
+    step = one(table, models="declared", what="A <= C")
+    assert step["count"] == sum(a <= c for _, a, c, _ in means) and step["chance"] == 0.5
+    page = one(table, models="declared", what="Page's L")
+    ranks = np.apply_along_axis(rankdata, 1, means)
+    assert page["statistic"] == ranks.sum(axis=0) @ [1, 2, 3, 4]
+    assert page["p"] == pytest.approx(page_trend_test(means).pvalue)
+    own = one(ordering.models(data), model=keys[0])
+    assert own["found"] == " < ".join(np.array(list("BACD"))[np.argsort(means[0])])
+    assert own["order"] == bool(np.all(np.diff(means[0]) >= 0)) and own["n_C"] == 40
+
+
+# Identifiability, bounds -------------------------------------------------------------------------
+
+
+def test_correlations_within_a_family_use_its_own_models_only() -> None:
+    data = profiled("identifiability", count=30)
+    table = identifiability.table(data)
+    for family in (identifiability.POOLED, "family 1"):
+        keys = [
+            key
+            for key in declared(data)
+            if family in (identifiability.POOLED, data.models[key]["family"])
+        ]
+        own = known(data, "lipschitz", None, keys)
+        where = {"models": "declared", "quantity": "lipschitz", "family": family}
+        row = one(table, outcome=STAMP, **where)
+        assert row["n"] == len(keys)
+        assert row["rho"] == pytest.approx(spearmanr(own, raw(data, keys))[0])
+        row = one(table, outcome="plain", **where)
+        truth = values(data.outcomes, "plain", keys)
+        assert row["rho"] == pytest.approx(spearmanr(own, truth)[0])
+
+
+def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:
+    score = np.array([0.85, 0.8, 0.5, 0.0, -0.2, np.nan])
+    found = bounds.index(score)
+    assert found[:3] == pytest.approx([4 * 0.15 / 0.85, 1.0, 4.0]) and np.isnan(found[3:]).all()
+    data = profiled("bounds")
+    keys = declared(data)
+    row = one(bounds.table(data), models="declared", outcome=STAMP, term="index")
+    assert row["rho"] == -1
+    assert row["below_one"] == int((raw(data, keys) > 0.8).sum())
+    own = known(data, "cv", None, keys)
+    row = one(bounds.table(data), models="declared", outcome=STAMP, term="cv")
+    assert (row["median"], row["highest"]) == pytest.approx((np.median(own), own.max()))
+    assert "no bound" in bounds.sentence(bounds.table(data))
+
+
+# Figures -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"count": 44, "missing": 9},
+        {"missing": 12},
+        {"count": 2, "excluded": {}},
+        {"count": 5, "excluded": dict.fromkeys(range(5), ("temperature",))},
+        {"count": 60, "degenerate": (3, 4), "title": LONG * 2, "notice": LONG * 2},
+        {"label": LONG},
+        {"targets": False},
+    ],
+    ids=["small", "many", "nothing", "two", "none counted", "most", "long", "no targets"],
+)
+def test_no_text_of_a_figure_overlaps_another_or_is_cut_off(
+    name: str, options: dict[str, Any]
+) -> None:
+    data, module = profiled(name, **options), MODULES[name]
+    if "label" in options:
+        titles = {key: f"A target whose title is rather long, {key} " * 3 for key in TITLES}
+        data = replace(data, texts={**TEXTS, "targets": titles})
+    check_texts(FIGURES[name].draw(module.table(data), module.models(data), data.texts))
+
+
+def test_the_figure_of_layers_has_a_cell_a_model_and_layer_and_each_rho_of_its_table() -> None:
+    data = profiled("layers", missing=2)
+    table, rows = layers.table(data), layers.models(data)
+    figure = layers_figure.draw(table, rows, data.texts)
+    cells = [patch.get_gid() for patch in axes_of(figure, "raw:layer").patches]
+    known_cells = rows.filter((pl.col("kind") == "raw") & (pl.col("what") == "layer"))
+    expected = known_cells.drop_nulls("value").select("model", "layer").iter_rows()
+    assert sorted(cells) == sorted(f"cell:{model}:{layer}" for model, layer in expected)
+    texts = {text.get_gid(): text.get_text() for text in axes_of(figure, "raw:gain").texts}
+    where = {"models": "declared", "outcome": "mean", "kind": "raw", "what": "gain"}
+    row = one(table, layer="mid to late", **where)
+    shown = texts["rho:mean:mid to late"].replace("\u2212", "-")
+    assert float(shown) == pytest.approx(row["rho"], abs=0.005001)
+    names = [text.get_text() for text in axes_of(figure, "sheet").texts]
+    best = rows.sort("outcome_value", descending=True).row(0, named=True)["label"]
+    assert next(name for name in names if name.startswith("Model ")).startswith(best)
+
+
+def test_the_figure_of_the_motif_shows_the_coefficients_of_its_table() -> None:
+    data = profiled("motif", count=20)
+    table = motif.table(data)
+    figure = motif_figure.draw(table, motif.models(data), data.texts)
+    for name in ("coefficient", "rho", "importance"):
+        bars = {patch.get_gid(): patch.get_width() for patch in axes_of(figure, name).patches}
+        rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == "mean"))
+        assert len(bars) == len(rows) == 22
+        for row in rows.to_dicts():
+            assert bars[f"{name}:{row['kind']}:{row['feature']}"] == pytest.approx(row[name])
+
+
+def test_the_figures_of_gaps_and_nuisance_show_their_tables() -> None:
+    data = profiled("nuisance", missing=1)
+    table, rows = nuisance.table(data), nuisance.models(data)
+    figure = nuisance_figure.draw(table, rows, data.texts)
+    own = rows.filter((pl.col("augmentation") == "composite") & pl.col("ratio").is_not_null())
+    points = lines(axes_of(figure, "points:stamp"), "point")
+    assert set(points) == set(own["model"])
+    for row in own.to_dicts():
+        assert points[row["model"]].get_xdata()[0] == row["ratio"]
+        assert points[row["model"]].get_ydata()[0] == row["stamp"]
+    rho = lines(axes_of(figure, "rho"), "rho")
+    assert rho["mean:flip"].get_xdata()[0] == pytest.approx(
+        one(table, models="declared", outcome="mean", augmentation="flip")["rho"]
+    )
+    data = profiled("gaps")
+    table = gaps.table(data)
+    figure = gaps_figure.draw(table, gaps.models(data), data.texts)
+    drawn = lines(axes_of(figure, "scores"), "line")
+    key = declared(data)[0]
+    assert list(drawn[key].get_ydata()) == pytest.approx(
+        [known(data, "stamp", gap, [key])[0] for gap in ("1", "2", "10")]
+    )
+    row = one(table, models="declared", outcome=STAMP, gap=10)
+    assert lines(axes_of(figure, "rho"), "rho")["stamp:10"].get_ydata()[0] == row["rho"]

@@ -1,0 +1,86 @@
+"""Analyses of cached outputs in real runs: what comes out, and which jobs one more schedules."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import polars as pl
+from project import Project
+
+from stamp.analyses import layers, seeds
+from stamp.io import read_json
+
+MODELS = ["few", "linear", "mixer", "noisy"]
+STUDY = "small_phantom"
+
+
+def analyse(project: Project, *names: str) -> None:
+    change = {"analyses": list(names), "passes": {"images": 40}}
+    project.edit(f"studies/{STUDY}.yaml", lambda study: study.update(change))
+
+
+def profiles(name: str) -> list[str]:
+    return [f"model_profile {STUDY} {name} {model}" for model in MODELS]
+
+
+def test_an_analysis_of_cached_outputs_runs_its_own_jobs_and_no_forward_pass(
+    project: Project,
+) -> None:
+    analyse(project, "seeds")
+    planned = Counter([*profiles("seeds"), f"analysis {STUDY} seeds"])
+    assert project.plan() == planned
+    project.finish()
+    found = pl.read_csv(project.result(f"{STUDY}/analyses/seeds.csv"), schema=seeds.TABLE)
+    both = found.filter((pl.col("models") == "all") & (pl.col("redrawn") == "both"))
+    assert (both["draws"] == 100).all() and (both["mean_sd"] > 0).all()
+
+    analyse(project, "seeds", "gaps")
+    drawn = [f"{rule} {STUDY} gaps" for rule in ("analysis", "analysis_figure")]
+    assert project.plan() == Counter([*profiles("gaps"), *drawn])
+    analyse(project, "seeds", "layers")
+    passes = [f"passes {STUDY} {model}" for model in MODELS]
+    ends = [f"analysis {STUDY} layers", f"analysis_figure {STUDY} layers"]
+    assert project.plan() == Counter([*passes, *profiles("layers"), *ends])
+    analyse(project, "seeds", "layers", "motif")
+    both_drawn = [f"{rule} {STUDY} motif" for rule in ("analysis", "analysis_figure")]
+    assert project.plan() == Counter([*passes, *profiles("layers"), *ends, *both_drawn])
+
+
+def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -> None:
+    names = [
+        "bounds",
+        "gaps",
+        "identifiability",
+        "layers",
+        "motif",
+        "nuisance",
+        "ordering",
+        "seeds",
+    ]
+    analyse(project, *names)
+    project.finish()
+    for name in names:
+        words = project.result(f"{STUDY}/analyses/{name}.txt").read_text()
+        assert words.endswith(".\n"), name
+    for name in ("gaps", "layers", "motif", "nuisance"):
+        assert project.result(f"{STUDY}/figures/{name}.png").is_file()
+    assert project.plan() == Counter()
+    tables = {
+        name: pl.read_parquet(project.result(f"{STUDY}/profiles/{name}/mixer.parquet"))
+        for name in names
+        if name != "motif"
+    }
+    ratios = tables["nuisance"].filter(pl.col("quantity") == "ratio")
+    assert (ratios["value"] > 0).all() and (ratios["n"] == 40).all()
+    steep = tables["identifiability"].filter(pl.col("quantity") == "lipschitz")
+    assert steep["value"][0] > 0
+    taps = tables["layers"].filter(pl.col("quantity") == "raw")
+    assert taps["value"].is_not_null().all()
+    board = pl.read_parquet(project.result(f"{STUDY}/statistics/scores.parquet"))
+    own = board.filter(pl.col("model") == "mixer")["stamp"][0]
+    assert abs(taps.filter(pl.col("part") == "output")["value"][0] - own) < 1e-9
+    schema = layers.MODELS
+    rows = pl.read_csv(project.result(f"{STUDY}/analyses/layers_models.csv"), schema=schema)
+    lost = rows.filter((pl.col("model") == "linear") & (pl.col("layer") == "early"))
+    record = read_json(project.result(f"{STUDY}/passes/linear.json"))
+    assert lost["reason"][0] == record["passes"]["features"]["taps"]

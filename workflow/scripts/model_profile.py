@@ -1,0 +1,27 @@
+"""What one model's cached outputs show beyond its score, for the analyses that ask."""
+
+from importlib import import_module
+
+from stamp.errors import run
+from stamp.io import read_json, read_table, write_table
+from stamp.outputs import read_outputs
+from stamp.profiles import as_table
+from stamp.profiles.material import Material
+from stamp.scoring import Design
+
+
+def main(smk):
+    params, model, study = smk.params, smk.wildcards.model, smk.wildcards.study
+    source = read_outputs(smk.input.view, smk.input.logits, model)
+    pairs = read_table(smk.input.pairs, study=study)
+    design = Design(**{name: params[name] for name in Design.__dataclass_fields__})
+    temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
+    manifest = str(smk.input.passes) if smk.input.passes else None
+    material = Material.of(source, pairs, design, params.order, temperature, manifest)
+    found = import_module(f"stamp.profiles.{smk.wildcards.profile}").rows(material)
+    provenance = {"model": model, "study": study, "profile": smk.wildcards.profile}
+    write_table(smk.output[0], as_table(model, list(found)), provenance)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821
