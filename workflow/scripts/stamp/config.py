@@ -23,7 +23,9 @@ from stamp import classlists
 from stamp.analysis_registry import ANALYSES
 from stamp.errors import UserError, suggest
 from stamp.models.registry import SOURCES
+from stamp.models.supplied import PROBABILITIES, ids_file
 from stamp.preprocessing import Preprocessing, merged
+from stamp.usercode import digest, source_files
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 ADAPTERS = Path(__file__).resolve().parent / "datasets"
@@ -73,6 +75,11 @@ class Model:
     def module(self) -> str:
         """The library module that loads this kind of model."""
         return SOURCES[self.load["source"]].module
+
+    @property
+    def given(self) -> bool:
+        """Whether the model is a file of outputs: nothing is run."""
+        return SOURCES[self.load["source"]].given
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +263,42 @@ def weight_files(block: Mapping[str, Any]) -> dict[str, str]:
         settings = block.get(part)
         if isinstance(settings, dict):  # of a model trained from scratch, `backbone` is a word
             found[f"{part}.file"] = settings.get("file")
+    for view, file in block.get("files", {}).items():
+        found[f"files.{view}"] = file
+    if block.get("source") == "logits":
+        for key, file in list(found.items()):
+            if file is not None and (beside := ids_file(Path(file))):
+                found[f"{key} (its image ids)"] = str(beside)
+    if block.get("source") == "onnx" and Path(f"{block['file']}.data").is_file():
+        found["file (its data)"] = f"{block['file']}.data"  # of networks beyond 2 GB
     return {key: file for key, file in found.items() if file is not None}
 
 
+def filled(load: Mapping[str, Any], task: str, allow_code: bool, where: str) -> dict[str, Any]:
+    """A ``load`` block with what only the study or the disk knows: which kind of probabilities a
+    task has, and the digest of a user's code, which is not imported and refused if not allowed.
+    """
+    load = dict(load)
+    if load.get("probabilities"):
+        load["probabilities"] = PROBABILITIES[task]
+    if load["source"] == "python":
+        if not allow_code:
+            raise UserError(f"{where}: code is run only with `allow_code: true` in config.yaml")
+        load["code"] = digest(source_files(load["function"].partition(":")[0], where))
+    return load
+
+
+def _given(model: Model, views: Iterable[str], where: str) -> None:
+    """Refuse a model of outputs that lacks those of a view."""
+    if ("file" in model.load) == ("files" in model.load):
+        raise UserError(f"{where}: one of file (for all views) and files (by view) is needed")
+    for view in views if "files" in model.load else ():
+        if view not in model.load["files"]:
+            raise UserError(f"{where}.files: none is given for the view '{view}'")
+
+
 def _models(
-    name: str, document: Mapping[str, Any], folder: Path
+    name: str, document: Mapping[str, Any], folder: Path, allow_code: bool
 ) -> tuple[dict[str, Model], dict[str, Any]]:
     """The models of a study, and what is said of those that can't be scored."""
     found: dict[str, Model] = {}
@@ -272,7 +310,10 @@ def _models(
                 raise UserError(
                     f"{file}: model '{key}' stands in another zoo of study '{name}' too"
                 )
+            skipped = "unavailable" in entry or key not in document.get("models", [key])
             load = _sorted(entry["load"])
+            if not skipped:
+                load = filled(load, document["task"], allow_code, f"{file}: {key}: load")
             pixels = merged(document["pixels"], load.get("pixels", {}))
             load["pixels"] = pixels.settings
             texts = {part: entry[part] for part in ("label", "family", "objective", "regime")}
@@ -360,7 +401,13 @@ def _targets(where: str, document: Mapping[str, Any], datasets: Mapping[str, Dat
     return targets
 
 
-def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Dataset]) -> Study:
+def read_study(
+    name: str,
+    folder: Path,
+    zoo: Path,
+    datasets: Mapping[str, Dataset],
+    allow_code: bool = False,
+) -> Study:
     """A study's file, checked against the schema, the zoos and the data sets."""
     file = folder / f"{name}.yaml"
     document = read_yaml(file, "study")
@@ -390,8 +437,11 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
         if analysis not in ANALYSES:
             known = suggest(analysis, ANALYSES)
             raise UserError(f"{where}: unknown analysis '{analysis}': {known}")
-    models, unavailable = _models(name, document, zoo)
+    models, unavailable = _models(name, document, zoo, allow_code)
+    views = ["source", *(["id"] if "id" in document else []), *(document.get("targets") or {})]
     for key, model in models.items():
+        if model.given:
+            _given(model, views, f"{where}: model '{key}': load")
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
             if model.trainer and part not in document["source"]:
                 raise UserError(f"{where}: source.{part} is missing, and model '{key}' is trained")
@@ -486,7 +536,8 @@ def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
     for name in document["studies"]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "datasets":
             raise UserError(f"{file}: studies: '{name}' can't be the name of a study")
-        studies[name] = read_study(name, Path(folders["studies"]), Path(folders["zoo"]), datasets)
+        where = (Path(folders["studies"]), Path(folders["zoo"]), datasets)
+        studies[name] = read_study(name, *where, document.get("allow_code", False))
     return Plan(
         seed=document["seed"],
         device=document.get("device", "auto"),

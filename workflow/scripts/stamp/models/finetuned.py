@@ -20,7 +20,7 @@ from stamp.models.weights import fit, located, read_weights
 def classifier(module: nn.Module) -> nn.Linear:
     """The layer that gives the logits."""
     found: Any = module
-    found = found.get_classifier()
+    found = found.get_classifier() if hasattr(module, "get_classifier") else None
     layers = (
         [layer for layer in found.modules() if isinstance(layer, nn.Linear)]
         if isinstance(found, nn.Module)
