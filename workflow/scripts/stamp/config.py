@@ -49,6 +49,7 @@ CALIBRATION_DEFAULTS = {
     "chance_auroc": 0.55,
 }
 STATISTICS_DEFAULTS = {"permutations": 10_000, "resamples": 10_000, "level": 0.95, "minimum": 10}
+CONFIG = "config/config.yaml"
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
 
 
@@ -525,7 +526,7 @@ def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
     }
 
 
-def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
+def load(document: Mapping[str, Any], file: str = CONFIG) -> Plan:
     """The plan of a configuration; the first mistake in any file is raised."""
     check("config", dict(document), file)
     folders = {**FOLDERS, **document.get("folders", {})}
@@ -546,3 +547,13 @@ def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
         studies=studies,
         datasets=datasets,
     )
+
+
+def read_plan(studies: Sequence[str] | None = None, **changes: Any) -> Plan:
+    """The plan of the project in the current folder; ``studies`` may be others than its own.
+
+    ``changes`` override keys of ``config.yaml``, as ``--config`` does in a run.
+    """
+    document = read_yaml(Path(CONFIG), "configuration")
+    check("config", document, CONFIG)
+    return load({**document, **({"studies": list(studies)} if studies else {}), **changes}, CONFIG)
