@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from stamp.models.architectures import build
 from stamp.models.backbones import normalisation, sized
 from stamp.models.loaded import Loaded
 from stamp.models.naming import choose, lacking
-from stamp.models.weights import located, read_weights
+from stamp.models.weights import hub_record, located, read_weights
 
 
 class Named(nn.Module):
@@ -67,4 +68,4 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     path = weights or located(block, f"architecture '{block['arch']}'")
     module = loaded.module.network if isinstance(loaded.module, Named) else loaded.module
     read_weights(module, path, block.get("prefix", ""))
-    return loaded
+    return replace(loaded, origin=hub_record(path))
