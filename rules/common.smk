@@ -20,6 +20,7 @@ from stamp.digest import code_digest as digest_code
 from stamp.errors import UserError
 from stamp.labelmaps import digest as labels_digest
 from stamp.models.registry import versions
+from stamp.models.supplied import file_of, ids_file
 
 try:
     PLAN = load_config(config)
@@ -224,14 +225,17 @@ PREPROCESSINGS = preprocessings()
 def pixels_of(view):
     """A model's pixel cache for a view: the record that tells of changes, the large file beside it."""
 
-    def files(wildcards):
+    def files(wildcards, ending):
         name = view or wildcards.view
-        key = model_of(wildcards).pixels.key
-        return f"{RESULTS}/{wildcards.study}/pixels/{name}/{key}"
+        model = model_of(wildcards)
+        if model.given:
+            return []
+        file = f"{RESULTS}/{wildcards.study}/pixels/{name}/{model.pixels.key}{ending}"
+        return ancient(file) if ending == ".npy" else file
 
     return {
-        "pixels": lambda wildcards: ancient(f"{files(wildcards)}.npy"),
-        "record": lambda wildcards: f"{files(wildcards)}.json",
+        "pixels": lambda wildcards: files(wildcards, ".npy"),
+        "record": lambda wildcards: files(wildcards, ".json"),
     }
 
 
@@ -241,7 +245,26 @@ def weights_of(wildcards):
     if model.trainer:
         return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
     files = weight_files(model.load)
+    if model.given:
+        return given_files(model, wildcards.view)
     return files.get("file") or files.get("checkpoint.file") or []
+
+
+def more_weights_of(wildcards):
+    """What a model needs beside its weights: the frozen backbone's, or the data of an ONNX file."""
+    files = weight_files(model_of(wildcards).load)
+    return files.get("backbone.file") or files.get("file (its data)") or []
+
+
+def given_files(model, view):
+    """The user's file of outputs on a view, with that of its image ids where they are apart."""
+    path = file_of(model.load, view)
+    return [str(file) for file in (path, ids_file(path)) if file is not None]
+
+
+def script_of(name):
+    """A function from wildcards to the script of a stage: another where the outputs are given."""
+    return lambda wildcards: f"given_{name}.py" if model_of(wildcards).given else f"{name}.py"
 
 
 def border_of(study, view):

@@ -7,7 +7,7 @@ rule logits:
         **pixels_of(None),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         weights=weights_of,
-        backbone=lambda wildcards: (weight_files(model_of(wildcards).load).get("backbone.file", [])),
+        backbone=more_weights_of,
     output:
         f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
     log:
@@ -18,7 +18,7 @@ rule logits:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=1 if DEVICE == "cuda" else 0,
+        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not model_of(wildcards).given else 0,
         mem_mb=memory(4000),
         runtime=minutes(240),
     params:
@@ -27,6 +27,8 @@ rule logits:
             model_of(wildcards).load["source"], model_of(wildcards).load
         ),
         classes=of_study("classes"),
-        code=lambda wildcards: code_of("logits.py", model_of(wildcards).module),
+        task=of_study("task"),
+        script=script_of("logits"),
+        code=lambda wildcards: code_of(script_of("logits")(wildcards), model_of(wildcards).module),
     script:
-        "../workflow/scripts/logits.py"
+        "../workflow/scripts/{params.script}"

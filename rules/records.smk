@@ -9,9 +9,10 @@ rule records:
             ancient(folder)
             for name in study_of(wildcards).view(wildcards.view)["datasets"]
             for folder in images_of(name)
+            if not model_of(wildcards).given
         ],
         weights=weights_of,
-        backbone=lambda wildcards: (weight_files(model_of(wildcards).load).get("backbone.file", [])),
+        backbone=more_weights_of,
     output:
         f"{RESULTS}/{{study}}/records/{{view}}/{{model}}.safetensors",
     log:
@@ -22,7 +23,7 @@ rule records:
         ENVIRONMENT
     threads: max(PLAN.threads, 4)
     resources:
-        gpu=1 if DEVICE == "cuda" else 0,
+        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not model_of(wildcards).given else 0,
         mem_mb=memory(4000),
         runtime=minutes(2880),
     params:
@@ -42,6 +43,8 @@ rule records:
         ),
         classes=of_study("classes"),
         among=lambda wildcards: among_of(study_of(wildcards), wildcards.view),
-        code=lambda wildcards: code_of("records.py", model_of(wildcards).module),
+        task=of_study("task"),
+        script=script_of("records"),
+        code=lambda wildcards: code_of(script_of("records")(wildcards), model_of(wildcards).module),
     script:
-        "../workflow/scripts/records.py"
+        "../workflow/scripts/{params.script}"

@@ -180,6 +180,22 @@ def digest(state: Mapping[str, Any]) -> str:
     return total.hexdigest()
 
 
+def started(kind: str, settings: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    """What a small test network starts from, without its classifier, and the weights' origin."""
+    from stamp.models import finetuned, probed
+
+    pixels = {"size": 160, "channels": 3}
+    if kind == "probe":
+        found = probed.backbone({"backbone": settings, "pixels": pixels})
+        module: Any = found.module
+        return module.network, dict(found.origin)
+    block = {"arch": "test_resnet", "initial": settings, "pixels": pixels}
+    loaded = finetuned.network(block, ["a", "b"])
+    network: Any = loaded.module
+    network.reset_classifier(0)
+    return network, dict(loaded.origin)
+
+
 def serve() -> None:
     """Load what the lines of the standard input ask for, one line of answer each."""
     pause: Any = time.sleep
@@ -192,7 +208,9 @@ def serve() -> None:
         question = json.loads(line)
         try:
             if "backbone" in question:
-                module, origin = from_hub(question["backbone"], {}, 0, 3), {}
+                module, origin = from_hub(question["backbone"], {}, 0, 3)
+            elif "start" in question:
+                module, origin = started(question["start"], question["settings"])
             else:
                 names = [f"c{number}" for number in range(question["classes"])]
                 loaded = load_model(question["block"], names, None)

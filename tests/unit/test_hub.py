@@ -255,7 +255,7 @@ def test_offline_the_cache_is_used_and_what_it_lacks_is_one_line(
             assert line.endswith(
                 "it is not in the cache, and the hub's client is offline (HF_HUB_OFFLINE)"
             )
-        offline.ask(backbone="test_resnet.r160_in1k")
+        offline.ask(backbone={"timm": "test_resnet.r160_in1k"})
         assert "the hub's client is offline" in offline.answer()["error"]
     assert len(hub.requests) == asked
 
@@ -293,9 +293,28 @@ def test_a_backbone_from_the_hub_outlasts_a_busy_hub_too(hub: Hub, client: Clien
     state = network(tag)
     hub.push(f"timm/{tag}", {SAFE: save(state)})
     hub.busy(9)
-    client.ask(backbone=tag)
+    client.ask(backbone={"timm": tag})
     body = {name: tensor for name, tensor in state.items() if not name.startswith("fc.")}
     assert client.answer()["digest"] == digest(body)
+
+
+@pytest.mark.parametrize("kind", ["finetune", "probe"])
+def test_the_weights_that_training_starts_from_are_pinned_by_a_revision(
+    hub: Hub, client: Client, kind: str
+) -> None:
+    tag = "test_resnet.r160_in1k"
+    states = [network(tag, seed) for seed in (1, 2)]
+    first, later = (hub.push(f"timm/{tag}", {SAFE: save(state)}) for state in states)
+    for commit, state in zip((first, later), states, strict=True):
+        client.ask(start=kind, settings={"timm": tag, "revision": commit})
+        found = client.answer()
+        body = {name: tensor for name, tensor in state.items() if not name.startswith("fc.")}
+        assert found["digest"] == digest(body)
+        assert found["origin"]["revision"] == commit
+    client.ask(start=kind, settings={"timm": tag, "revision": "0" * 40})
+    assert f"there is no revision '{'0' * 40}'" in client.answer()["error"]
+    client.ask(start=kind, settings={"timm": tag, "file": "w.safetensors", "revision": first})
+    assert client.answer()["error"] == "revision is of the hub, not of file"
 
 
 def test_an_untrained_head_is_the_same_in_every_process_and_the_network_is_the_published_one(

@@ -20,7 +20,6 @@ from stamp.errors import UserError
 from stamp.models import attention, backbones, checkpoint, finetuned, probed, registry, weights
 from stamp.models.architectures import build
 from stamp.models.taps import Taps
-from stamp.models.torchvision_ops import timm
 
 CLASSES = ["Edema", "Effusion", "Mass"]
 PIXELS = {"size": 32, "channels": 1}
@@ -177,11 +176,10 @@ def test_a_hub_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.hf_hub_download", fail)
     with pytest.raises(UserError, match=r"'model\.safetensors' of 'a/b' can't be had from the hub"):
         weights.located({"hub": "a/b"}, "m")
-    monkeypatch.setattr(timm, "create_model", fail)
     with pytest.raises(
-        UserError, match=r"'resnet18\.a1_in1k' can't be had from the hub: no route$"
+        UserError, match=r"of 'timm/resnet18\.a1_in1k' can't be had from the hub: no route$"
     ):
-        backbones.from_hub("resnet18.a1_in1k", {}, 3, 3)
+        backbones.from_hub({"timm": "resnet18.a1_in1k"}, {}, 3, 3)
 
 
 def test_a_url_is_downloaded_once_and_its_digest_checked(
@@ -247,22 +245,25 @@ def test_initial_weights_that_lack_a_plain_parameter_are_refused(tmp_path: Path)
         finetuned.network(block(attention="cbam", initial=initial), CLASSES)
 
 
-def test_initial_weights_come_from_the_hub_through_timm(monkeypatch: pytest.MonkeyPatch) -> None:
-    donor = scrambled(build("resnet50", SMALL_RESNET, 3, 3, 32))
-    asked: dict[str, Any] = {}
-    create = timm.create_model
+def test_initial_weights_come_from_the_hub_through_timm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    donor = scrambled(build("resnet50", SMALL_RESNET, 1000, 3, 32))
+    path = tmp_path / "model.safetensors"
+    weights.write_weights(donor, path, {})
+    asked: list[Any] = []
 
-    def published(name: str, pretrained: bool = False, **settings: Any) -> nn.Module:
-        if not pretrained:
-            return create(name, **settings)
-        asked.update(settings, name=name)
-        return donor
+    def located(origin: dict[str, Any], what: str) -> Path:
+        asked.append(origin)
+        return path
 
-    monkeypatch.setattr(timm, "create_model", published)
-    settings = block(initial={"timm": "resnet50.a1_in1k"}, attention="bam")
+    monkeypatch.setattr(backbones, "located", located)
+    settings = block(initial={"timm": "resnet50.a1_in1k", "revision": "abc"}, attention="bam")
     found = finetuned.network(settings, CLASSES).module.state_dict()
-    assert asked == {"name": "resnet50.a1_in1k", "num_classes": 3, "in_chans": 3, **SMALL_RESNET}
+    files = ("model.safetensors", "pytorch_model.bin")
+    assert asked == [{"hub": "timm/resnet50.a1_in1k", "hub_file": files, "revision": "abc"}]
     assert torch.equal(found["layer4.0.conv2.weight"], donor.state_dict()["layer4.0.conv2.weight"])
+    assert found["fc.weight"].shape == (3, 64)
 
 
 def test_attention_goes_into_resnets_only() -> None:

@@ -31,6 +31,7 @@ def main(smk):
         raise UserError(f"model '{model}': {mistake}") from None
     card = {"model": model, "study": smk.wildcards.study, "seed": params.seed, **params.versions}
     counts = {"images": len(train.rows), "val_images": len(val.rows)}
+    card |= {f"initial_{key}": value for key, value in done.loaded.origin.items()}
     write_weights(done.loaded.module, Path(smk.output.weights), {**card, "best": done.best})
     write_json(smk.output.record, {**card, **counts, "best": done.best, "curve": done.curve})
     drop_checkpoint(Path(params.checkpoint))

@@ -23,9 +23,11 @@ from stamp import classlists
 from stamp.analysis_registry import ANALYSES, PASSES
 from stamp.errors import UserError, suggest
 from stamp.models.registry import SOURCES
+from stamp.models.supplied import PROBABILITIES, ids_file
 from stamp.pass_kinds import DEFAULTS as PASS_DEFAULTS
 from stamp.pass_kinds import in_order
 from stamp.preprocessing import Preprocessing, merged
+from stamp.usercode import digest, source_files
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 ADAPTERS = Path(__file__).resolve().parent / "datasets"
@@ -56,6 +58,7 @@ STATISTICS_DEFAULTS = {
     "mixed": False,
     "delta": None,  # the median of each outcome
 }
+CONFIG = "config/config.yaml"
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
 
 
@@ -83,6 +86,11 @@ class Model:
     def module(self) -> str:
         """The library module that loads this kind of model."""
         return SOURCES[self.load["source"]].module
+
+    @property
+    def given(self) -> bool:
+        """Whether the model is a file of outputs: nothing is run."""
+        return SOURCES[self.load["source"]].given
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +300,42 @@ def weight_files(block: Mapping[str, Any]) -> dict[str, str]:
         settings = block.get(part)
         if isinstance(settings, dict):  # of a model trained from scratch, `backbone` is a word
             found[f"{part}.file"] = settings.get("file")
+    for view, file in block.get("files", {}).items():
+        found[f"files.{view}"] = file
+    if block.get("source") == "logits":
+        for key, file in list(found.items()):
+            if file is not None and (beside := ids_file(Path(file))):
+                found[f"{key} (its image ids)"] = str(beside)
+    if block.get("source") == "onnx" and Path(f"{block['file']}.data").is_file():
+        found["file (its data)"] = f"{block['file']}.data"  # of networks beyond 2 GB
     return {key: file for key, file in found.items() if file is not None}
 
 
+def filled(load: Mapping[str, Any], task: str, allow_code: bool, where: str) -> dict[str, Any]:
+    """A ``load`` block with what only the study or the disk knows: which kind of probabilities a
+    task has, and the digest of a user's code, which is not imported and refused if not allowed.
+    """
+    load = dict(load)
+    if load.get("probabilities"):
+        load["probabilities"] = PROBABILITIES[task]
+    if load["source"] == "python":
+        if not allow_code:
+            raise UserError(f"{where}: code is run only with `allow_code: true` in config.yaml")
+        load["code"] = digest(source_files(load["function"].partition(":")[0], where))
+    return load
+
+
+def _given(model: Model, views: Iterable[str], where: str) -> None:
+    """Refuse a model of outputs that lacks those of a view."""
+    if ("file" in model.load) == ("files" in model.load):
+        raise UserError(f"{where}: one of file (for all views) and files (by view) is needed")
+    for view in views if "files" in model.load else ():
+        if view not in model.load["files"]:
+            raise UserError(f"{where}.files: none is given for the view '{view}'")
+
+
 def _models(
-    name: str, document: Mapping[str, Any], folder: Path
+    name: str, document: Mapping[str, Any], folder: Path, allow_code: bool
 ) -> tuple[dict[str, Model], dict[str, Any]]:
     """The models of a study, and what is said of those that can't be scored."""
     found: dict[str, Model] = {}
@@ -308,7 +347,10 @@ def _models(
                 raise UserError(
                     f"{file}: model '{key}' stands in another zoo of study '{name}' too"
                 )
+            skipped = "unavailable" in entry or key not in document.get("models", [key])
             load = _sorted(entry["load"])
+            if not skipped:
+                load = filled(load, document["task"], allow_code, f"{file}: {key}: load")
             pixels = merged(document["pixels"], load.get("pixels", {}))
             load["pixels"] = pixels.settings
             texts = {part: entry[part] for part in ("label", "family", "objective", "regime")}
@@ -413,7 +455,13 @@ def _metrics(document: Mapping[str, Any], where: str) -> list[str]:
     return [name for name in tasks if name in chosen]
 
 
-def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Dataset]) -> Study:
+def read_study(
+    name: str,
+    folder: Path,
+    zoo: Path,
+    datasets: Mapping[str, Dataset],
+    allow_code: bool = False,
+) -> Study:
     """A study's file, checked against the schema, the zoos and the data sets."""
     file = folder / f"{name}.yaml"
     document = read_yaml(file, "study")
@@ -451,8 +499,11 @@ def read_study(name: str, folder: Path, zoo: Path, datasets: Mapping[str, Datase
             raise UserError(
                 f"{where}: statistics.delta: unknown outcome '{outcome}': {suggest(outcome, names)}"
             )
-    models, unavailable = _models(name, document, zoo)
+    models, unavailable = _models(name, document, zoo, allow_code)
+    views = ["source", *(["id"] if "id" in document else []), *(document.get("targets") or {})]
     for key, model in models.items():
+        if model.given:
+            _given(model, views, f"{where}: model '{key}': load")
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
             if model.trainer and part not in document["source"]:
                 raise UserError(f"{where}: source.{part} is missing, and model '{key}' is trained")
@@ -539,7 +590,7 @@ def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
     }
 
 
-def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
+def load(document: Mapping[str, Any], file: str = CONFIG) -> Plan:
     """The plan of a configuration; the first mistake in any file is raised."""
     check("config", dict(document), file)
     folders = {**FOLDERS, **document.get("folders", {})}
@@ -550,7 +601,8 @@ def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
     for name in document["studies"]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "datasets":
             raise UserError(f"{file}: studies: '{name}' can't be the name of a study")
-        studies[name] = read_study(name, Path(folders["studies"]), Path(folders["zoo"]), datasets)
+        where = (Path(folders["studies"]), Path(folders["zoo"]), datasets)
+        studies[name] = read_study(name, *where, document.get("allow_code", False))
     return Plan(
         seed=document["seed"],
         device=document.get("device", "auto"),
@@ -560,3 +612,13 @@ def load(document: Mapping[str, Any], file: str = "config/config.yaml") -> Plan:
         datasets=datasets,
         limits=document.get("limits", {}),
     )
+
+
+def read_plan(studies: Sequence[str] | None = None, **changes: Any) -> Plan:
+    """The plan of the project in the current folder; ``studies`` may be others than its own.
+
+    ``changes`` override keys of ``config.yaml``, as ``--config`` does in a run.
+    """
+    document = read_yaml(Path(CONFIG), "configuration")
+    check("config", document, CONFIG)
+    return load({**document, **({"studies": list(studies)} if studies else {}), **changes}, CONFIG)

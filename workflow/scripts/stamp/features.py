@@ -32,6 +32,8 @@ class Backbone(Protocol):
     def std(self) -> tuple[float, ...]: ...
     @property
     def width(self) -> int: ...
+    @property
+    def origin(self) -> Mapping[str, str]: ...
 
 
 def check_features(features: np.ndarray, width: int) -> None:
@@ -58,7 +60,9 @@ def extract_features(
     if threads is not None:
         torch.set_num_threads(threads)
     forward = Forward(Loaded(backbone.module, backbone.mean, backbone.std), device)
-    card = {**provenance, "ids": ids_digest(ids), "images": len(ids), "device": device}
+    made_from = {f"weights_{key}": value for key, value in backbone.origin.items()}
+    common = {"ids": ids_digest(ids), "images": len(ids), "device": device}
+    card = {**provenance, **common, **made_from}
     with whole(target) as part:
         writer = RowWriter(part, "features", (len(ids), backbone.width), card)
         with bar(None, f"{provenance['backbone']} {provenance['view']}", len(ids)) as shown:

@@ -18,7 +18,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -414,10 +414,11 @@ def finetune(
     run = Run(loaded, recipe, train, val, device)
     if saved is not None:
         run.restore(saved)
+        loaded = replace(loaded, origin=saved["origin"])
     with bar(None, what, (len(run.plan) - len(run.curve)) * run.steps, "step") as shown:
         while not run.finished:
             run.epoch(seed, what, shown)
-            write_checkpoint(checkpoint, digest, run.state())
+            write_checkpoint(checkpoint, digest, {**run.state(), "origin": dict(loaded.origin)})
     run.module.load_state_dict(run.best)
     for value in run.module.parameters():
         value.requires_grad_(True)

@@ -14,11 +14,11 @@ from stamp.io import array_provenance, ids_digest, read_arrays, read_table
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The rows of a view, the logits of one model on them, and the model's parameter count."""
+    """The rows of a view, the logits of one model on them, and its parameter count, if known."""
 
     rows: pl.DataFrame
     logits: np.ndarray
-    parameters: int
+    parameters: int | None
 
     def only(self, role: str) -> Outputs:
         """The rows of one role: ``pool`` or ``calibration``."""
@@ -26,12 +26,18 @@ class Outputs:
         return Outputs(self.rows.filter(chosen), self.logits[chosen], self.parameters)
 
 
+def _parameters(path: str | Path) -> int | None:
+    """How many parameters the model has that a file of outputs is from; None if it was not told."""
+    told = array_provenance(path)["parameters"]
+    return None if told == "None" else int(told)
+
+
 def read_outputs(view: str | Path, logits: str | Path, model: str) -> Outputs:
     """A view and a model's logits on it; another model's or another view's are refused."""
     rows = read_table(view)
     digest = ids_digest(rows["image"])
     arrays = read_arrays(logits, model=model, ids=digest)
-    return Outputs(rows, arrays["logits"], int(array_provenance(logits)["parameters"]))
+    return Outputs(rows, arrays["logits"], _parameters(logits))
 
 
 def read_records(view: str | Path, records: str | Path, model: str) -> Outputs:
@@ -42,7 +48,7 @@ def read_records(view: str | Path, records: str | Path, model: str) -> Outputs:
     ]
     rows = pl.read_parquet(view, columns=wanted)
     arrays = read_arrays(records, model=model, ids=ids_digest(rows["image"]))
-    return Outputs(rows, arrays["records"], int(array_provenance(records)["parameters"]))
+    return Outputs(rows, arrays["records"], _parameters(records))
 
 
 def present(logits: np.ndarray) -> np.ndarray:

@@ -22,10 +22,10 @@ from stamp.io import RowWriter, whole
 from stamp.logits import Forward, check_outputs
 from stamp.models.loaded import Loaded
 from stamp.pixels import decode
+from stamp.predictions import COLUMNS, records_of
 from stamp.preprocessing import Preprocessing
 from stamp.progress import bar
 
-COLUMNS = ("predicted", "predicted_of_all", "confidence", "entropy")
 PART = 4096
 AHEAD = 2
 
@@ -66,17 +66,6 @@ def batches(
 
 def _stacked(images: list[Future[np.ndarray]]) -> torch.Tensor:
     return torch.from_numpy(np.stack([image.result() for image in images]))
-
-
-def records_of(logits: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """The records [n, 4] of logits [n, C], with the prediction among the classes ``among``."""
-    z = logits[:, among].astype(np.float64)
-    z -= z.max(axis=1, keepdims=True)
-    p = np.exp(z)
-    p /= p.sum(axis=1, keepdims=True)
-    entropy = -np.sum(p * np.log(np.clip(p, 1e-12, None)), axis=1)
-    chosen = among[z.argmax(axis=1)]
-    return np.stack([chosen, logits.argmax(axis=1), p.max(axis=1), entropy], axis=1)
 
 
 def extract_records(

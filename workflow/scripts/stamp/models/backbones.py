@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,18 +17,16 @@ from torch import nn
 
 from stamp.errors import UserError, suggest
 from stamp.models.architectures import build, known
+from stamp.models.hubs import FILES
 from stamp.models.torchvision_ops import timm
 from stamp.models.weights import (
     ORIGINS,
     State,
-    TransferError,
-    absent,
     first_line,
     fit,
-    hub_failure,
+    hub_record,
     located,
     read_state,
-    retried,
 )
 
 Numbers = tuple[float, ...]
@@ -97,24 +96,51 @@ def sized(name: str, arguments: Mapping[str, Any], size: int) -> dict[str, Any]:
     return {**arguments, "img_size": size}
 
 
-def from_hub(name: str, arguments: Mapping[str, Any], classes: int, channels: int) -> nn.Module:
-    """A timm network with its published weights, but for a classifier of another width."""
-    published(name)
-    common = {"num_classes": classes, "in_chans": channels, **arguments}
+def in_the_hub(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the weights of a tag are, in the words of a ``load`` block.
 
-    def create() -> nn.Module:
-        try:
-            return timm.create_model(name, pretrained=True, **common)
-        except Exception as error:
-            # a busy hub too makes timm go on to ask for a file of another name
-            raise TransferError(hub_failure(error)) if absent(error) else error from None
+    ``given`` may have the ``revision`` of the repository and the ``sha256`` of the file.
+    """
+    record = published(name)
+    if record is None or not record.hf_hub_id:
+        at = f", published at {record.url}" if record is not None and record.url else ""
+        raise UserError(f"weights of '{name}' are not in timm's part of the hub{at}: give url")
+    repo, _, revision = record.hf_hub_id.partition("@")
+    origin = {"hub": repo, "hub_file": record.hf_hub_filename or FILES}
+    own = {key: given[key] for key in ("revision", "sha256") if key in given}
+    return {**origin, **({"revision": revision} if revision else {}), **own}
 
+
+def read_by_timm(name: str, path: Path, arguments: Mapping[str, Any]) -> nn.Module:
+    """The network with the weights of a file in any layout that timm has published.
+
+    ``custom_load`` is for files of other frameworks at the tag's URL; in the hub only those that
+    are marked "hf" are such.
+    """
+    overlay = {"file": str(path), "custom_load": published(name).custom_load == "hf"}
     try:
-        return retried(create)
+        return timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
     except Exception as error:
-        raise UserError(
-            f"weights of '{name}' can't be had from the hub: {hub_failure(error)}"
-        ) from None
+        raise UserError(f"{path}: can't be read as weights of '{name}': {_gist(error)}") from None
+
+
+def _gist(error: BaseException) -> str:
+    """What is wrong, without the line that only announces it, of torch's `load_state_dict`."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[1] if len(lines) > 1 and lines[0].endswith(":") else first_line(error)
+
+
+def from_hub(
+    settings: Mapping[str, Any], arguments: Mapping[str, Any], classes: int, channels: int
+) -> tuple[nn.Module, dict[str, str]]:
+    """The network of a tag (``timm``) with its published weights, and which file of the hub it is.
+
+    A classifier of another width is not read. ``revision`` pins the commit, ``sha256`` the file.
+    """
+    name = settings["timm"]
+    path = located(in_the_hub(name, settings), f"weights of '{name}'")
+    common = {"num_classes": classes, "in_chans": channels, **arguments}
+    return read_by_timm(name, path, common), hub_record(path)
 
 
 def converted(state: State, module: nn.Module) -> State:
@@ -128,11 +154,25 @@ def converted(state: State, module: nn.Module) -> State:
         return state  # then it is of no layout that timm knows; `fit` says what does not fit
 
 
-def read_pretrained(module: nn.Module, settings: Mapping[str, Any], what: str, head: str) -> None:
-    """Load published weights into a timm network without classifier; those of ``head`` are left."""
+def read_pretrained(
+    module: nn.Module, settings: Mapping[str, Any], what: str, head: str
+) -> dict[str, str]:
+    """Load published weights into a timm network without classifier; those of ``head`` are left.
+
+    What comes back is which file of the hub they are, if they are from there.
+    """
     path = located(settings, what)
     state = converted(read_state(path, settings.get("prefix", "")), module)
     fit(module, state, path, allow_extra=lambda name: name.startswith(f"{head}."))
+    return hub_record(path)
+
+
+def _of_a_tag(settings: Mapping[str, Any]) -> bool:
+    """Whether weights are those of timm's tag; a revision is then of its repository."""
+    elsewhere = [key for key in ORIGINS if key in settings]
+    if "revision" in settings and elsewhere and elsewhere != ["hub"]:
+        raise UserError(f"revision is of the hub, not of {elsewhere[0]}")
+    return "timm" in settings and not elsewhere
 
 
 def initial_state(
@@ -142,34 +182,43 @@ def initial_state(
     arguments: Mapping[str, Any],
     classes: int,
     channels: int,
-) -> tuple[State, str]:
-    """The weights that ``module`` starts from, and where they are from."""
-    if "timm" in settings and not any(key in settings for key in ORIGINS):
-        tag = settings["timm"]
-        donor = from_hub(tag, arguments, classes, channels)
-        return dict(donor.state_dict()), f"weights '{tag}'"
+) -> tuple[State, str, dict[str, str]]:
+    """The weights that ``module`` starts from, where they are, and which file of the hub."""
+    if _of_a_tag(settings):
+        donor, record = from_hub(settings, arguments, classes, channels)
+        return dict(donor.state_dict()), f"weights '{settings['timm']}'", record
     path = located(settings, f"architecture '{name}'")
-    return converted(read_state(path, settings.get("prefix", "")), module), str(path)
+    state = converted(read_state(path, settings.get("prefix", "")), module)
+    return state, str(path), hub_record(path)
 
 
-def embedding(settings: Mapping[str, Any], size: int, initial: bool) -> nn.Module:
-    """The network of a backbone's settings, with its published weights if ``initial``."""
+def embedding(
+    settings: Mapping[str, Any], size: int, initial: bool
+) -> tuple[nn.Module, dict[str, str]]:
+    """The network of a backbone's settings, with its published weights if ``initial``.
+
+    Beside it, which file of the hub the weights are, if they are from there.
+    """
     if "transformers" in settings:
-        return ClassToken(_of_transformers(settings, initial))
+        network, record = _of_transformers(settings, initial)
+        return ClassToken(network), record
     name = settings["timm"]
     record, architecture = published(name), name.partition(".")[0]
     arguments = sized(name, settings.get("args", {}), size)
     channels = len(normalisation(settings, name)[0])
-    if initial and not any(key in settings for key in ORIGINS):
-        return Embedding(from_hub(name, arguments, 0, channels))
-    module = build(architecture, arguments, 0, channels, size)
+    if _of_a_tag(settings) and initial:
+        module, found = from_hub(settings, arguments, 0, channels)
+        return Embedding(module), found
+    module, found = build(architecture, arguments, 0, channels, size), {}
     if initial:
         head = str(record.classifier if record else "head").partition(".")[0]
-        read_pretrained(module, settings, f"backbone '{name}'", head)
-    return Embedding(module)
+        found = read_pretrained(module, settings, f"backbone '{name}'", head)
+    return Embedding(module), found
 
 
-def _of_transformers(settings: Mapping[str, Any], initial: bool) -> nn.Module:
+def _of_transformers(
+    settings: Mapping[str, Any], initial: bool
+) -> tuple[nn.Module, dict[str, str]]:
     """A network of transformers, which renames the weights of files of its older versions."""
     name = settings["transformers"]
     if name not in TRANSFORMERS:
@@ -186,7 +235,7 @@ def _of_transformers(settings: Mapping[str, Any], initial: bool) -> nn.Module:
     network = getattr(transformers, name)
     config = getattr(transformers, TRANSFORMERS[name])(**settings.get("config", {}))
     if not initial:
-        return network(config)
+        return network(config), {}
     path = located(settings, f"backbone '{name}'")
     state = read_state(path)
     try:
@@ -197,4 +246,4 @@ def _of_transformers(settings: Mapping[str, Any], initial: bool) -> nn.Module:
         raise UserError(f"{path}: does not fit {name}: {first_line(error)}") from None
     if missing := sorted(report["missing_keys"]):
         raise UserError(f"{path}: does not fit {name}: lacks '{missing[0]}'")
-    return module.float()
+    return module.float(), hub_record(path)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from stamp.errors import UserError
 from stamp.models.architectures import build
 from stamp.models.backbones import normalisation, sized
 from stamp.models.loaded import Loaded
-from stamp.models.weights import located, read_weights
+from stamp.models.naming import choose, lacking
+from stamp.models.weights import hub_record, located, read_weights
 
 
 class Named(nn.Module):
@@ -41,32 +41,14 @@ class Named(nn.Module):
         return logits.index_copy(1, self.present, outputs.index_select(1, self.chosen))
 
 
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
 def by_name(
     network: nn.Module, outputs: Sequence[str], classes: Sequence[str], what: str
 ) -> tuple[nn.Module, tuple[int, ...]]:
-    """``network`` with its outputs in the order of ``classes``, and the classes that it lacks.
-
-    Names must be the study's own. An output that no class is named after is left out; one that
-    differs from a class in spelling only is a mistake, and so is a name given twice.
-    """
+    """``network`` with its outputs in the order of ``classes``, and the classes that it lacks."""
     if list(outputs) == list(classes):
         return network, ()
-    spelled = {_letters(name): name for name in classes}
-    for name in filter(None, outputs):
-        meant = spelled.get(_letters(name), name)
-        if meant != name:
-            raise UserError(f"{what}: unknown class '{name}': did you mean '{meant}'?")
-        if list(outputs).count(name) > 1:
-            raise UserError(f"{what}: the output '{name}' is named twice")
-    chosen = [list(outputs).index(name) if name in outputs else None for name in classes]
-    if all(output is None for output in chosen):
-        raise UserError(f"{what}: none of its outputs is a class of the study")
-    missing = tuple(number for number, output in enumerate(chosen) if output is None)
-    return Named(network, chosen), missing
+    chosen = choose(outputs, classes, what)
+    return Named(network, chosen), lacking(chosen)
 
 
 def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
@@ -86,4 +68,4 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     path = weights or located(block, f"architecture '{block['arch']}'")
     module = loaded.module.network if isinstance(loaded.module, Named) else loaded.module
     read_weights(module, path, block.get("prefix", ""))
-    return loaded
+    return replace(loaded, origin=hub_record(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ from stamp.models.architectures import build
 from stamp.models.backbones import initial_state, normalisation, sized
 from stamp.models.checkpoint import by_name
 from stamp.models.loaded import Loaded
-from stamp.models.weights import fit, located, read_weights
+from stamp.models.weights import fit, hub_record, located, read_weights
 
 
 def classifier(module: nn.Module) -> nn.Linear:
     """The layer that gives the logits."""
     found: Any = module
-    found = found.get_classifier()
+    found = found.get_classifier() if hasattr(module, "get_classifier") else None
     layers = (
         [layer for layer in found.modules() if isinstance(layer, nn.Linear)]
         if isinstance(found, nn.Module)
@@ -67,7 +68,9 @@ def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = Tr
         return loaded
     module, name = loaded.module, block["arch"]
     arguments = sized(name, block.get("arch_args", {}), block["pixels"]["size"])
-    state, where = initial_state(settings, module, name, arguments, len(classes), len(loaded.mean))
+    state, where, origin = initial_state(
+        settings, module, name, arguments, len(classes), len(loaded.mean)
+    )
     head = {id(tensor) for tensor in head_parameters(module)}
     new = {key for key, tensor in module.named_parameters() if id(tensor) in head}
     fit(
@@ -76,7 +79,7 @@ def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = Tr
         where,
         allow_missing=lambda key: key in new or attention.is_attention(key),
     )
-    return loaded
+    return replace(loaded, origin=origin)
 
 
 def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
@@ -91,4 +94,4 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     read_weights(loaded.module, path, settings.get("prefix", ""))
     what = f"architecture '{block['arch']}': checkpoint.outputs"
     module, missing = by_name(loaded.module, outputs, classes, what)
-    return Loaded(module, loaded.mean, loaded.std, missing)
+    return Loaded(module, loaded.mean, loaded.std, missing, hub_record(path))

@@ -14,7 +14,8 @@ class Loaded:
 
     ``missing`` are the numbers of the classes that the model has no output for: its logits there
     are NaN, and whatever reads them leaves those classes out. ``origin`` says which file of the hub
-    the weights are, with its commit; it goes into the provenance of the logits.
+    the weights are, with its commit; it goes into the provenance of the logits. ``told`` is the
+    number of parameters where the module itself has none to count.
     """
 
     module: nn.Module
@@ -22,8 +23,9 @@ class Loaded:
     std: tuple[float, ...]
     missing: tuple[int, ...] = ()
     origin: Mapping[str, str] = field(default_factory=dict)
+    told: int | None = None
 
     @property
-    def parameters(self) -> int:
-        """How many numbers were learned (buffers do not count)."""
-        return sum(parameter.numel() for parameter in self.module.parameters())
+    def parameters(self) -> int | None:
+        """How many numbers were learned (buffers do not count); None where nobody knows."""
+        return sum(parameter.numel() for parameter in self.module.parameters()) or self.told

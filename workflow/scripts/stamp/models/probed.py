@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,16 @@ __all__ = ["Backbone", "Probe", "backbone", "backbone_key", "load", "network"]
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
-    """A module from normalised pixels to [n, width] features, and its normalisation."""
+    """A module from normalised pixels to [n, width] features, and its normalisation.
+
+    ``origin`` says which file of the hub its weights are, if they are from there.
+    """
 
     module: nn.Module
     mean: tuple[float, ...]
     std: tuple[float, ...]
     width: int
+    origin: Mapping[str, str] = field(default_factory=dict)
 
 
 class Probe(nn.Module):
@@ -47,16 +51,18 @@ def backbone(block: Mapping[str, Any], initial: bool = True) -> Backbone:
     """The backbone of a ``load`` block, frozen, with its published weights if ``initial``."""
     settings, size = block["backbone"], block["pixels"]["size"]
     mean, std = normalisation(settings, settings.get("timm", settings.get("transformers")))
-    module = embedding(settings, size, initial).eval().requires_grad_(False)
+    module, origin = embedding(settings, size, initial)
+    module.eval().requires_grad_(False)
     with torch.inference_mode():
         width = module(torch.zeros(1, len(mean), size, size)).shape[1]
-    return Backbone(module, mean, std, width)
+    return Backbone(module, mean, std, width, origin)
 
 
 def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = True) -> Loaded:
     """The backbone under a head that is not fitted yet."""
     found = backbone(block, initial)
-    return Loaded(Probe(found.module, found.width, len(classes)).eval(), found.mean, found.std)
+    probe = Probe(found.module, found.width, len(classes)).eval()
+    return Loaded(probe, found.mean, found.std, origin=found.origin)
 
 
 def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:

@@ -16,11 +16,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a loader lives, which packages decide its numbers, which rule trains it, if any."""
+    """Where a loader lives, which packages decide its numbers, which rule trains it, if any.
+
+    Models of a ``given`` kind are files of outputs: nothing is run, so that no torch is needed.
+    """
 
     module: str
     packages: tuple[str, ...]
     trainer: str | None = None
+    given: bool = False
 
     @property
     def trained(self) -> bool:
@@ -35,17 +39,24 @@ SOURCES = {
     "timm": Source("stamp.models.timm_hub", ("torch", "timm")),
     "checkpoint": Source("stamp.models.checkpoint", ("torch", "timm")),
     "torchxrayvision": Source("stamp.models.xray", ("torch", "torchxrayvision")),
+    "torchscript": Source("stamp.models.torchscript", ("torch",)),
+    "onnx": Source("stamp.models.onnx_file", ("torch", "onnxruntime")),
+    "python": Source("stamp.models.function", ("torch",)),
+    "logits": Source("stamp.models.given", (), given=True),
 }
+ALSO_AS = {"onnxruntime": ("onnxruntime-gpu",)}  # one module, published under several names
 
 
 @cache
 def _version(package: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"  # the loader says so, if the model is ever run
+    for name in (package, *ALSO_AS.get(package, ())):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return "not installed"  # the loader says so, if the model is ever run
 
 
 def versions(source: str, block: Mapping[str, Any] | None = None) -> dict[str, str]:

@@ -18,12 +18,17 @@ from torch import nn
 
 from stamp.errors import UserError
 from stamp.models.architectures import build
-from stamp.models.backbones import converted, normalisation, published, sized
+from stamp.models.backbones import (
+    converted,
+    in_the_hub,
+    normalisation,
+    published,
+    read_by_timm,
+    sized,
+)
 from stamp.models.loaded import Loaded
-from stamp.models.torchvision_ops import timm
-from stamp.models.weights import ORIGINS, first_line, fit, hub_record, located, read_state
+from stamp.models.weights import ORIGINS, fit, hub_record, located, read_state
 
-FILES = ("model.safetensors", "pytorch_model.bin")
 HEAD_STD = 0.02
 
 
@@ -38,8 +43,9 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
         mean, std = (sum(mean) / 3,), (sum(std) / 3,)
     if weights is None and not any(key in block for key in ORIGINS):
         outputs = 0 if untrained else _outputs(block, record, len(classes))
-        path = located(_in_the_hub(block, record), f"weights of '{name}'")
-        module = _read_by_timm(name, record, path, {**given, "in_chans": channels}, outputs)
+        path = located(_tag_origin(block, record), f"weights of '{name}'")
+        arguments = {"num_classes": outputs, **given, "in_chans": channels}
+        module = read_by_timm(name, path, arguments)
     else:
         if "revision" in block and "hub" not in block:
             raise UserError(f"weights of '{name}': revision is of the hub, not of file or url")
@@ -71,41 +77,14 @@ def _outputs(block: Mapping[str, Any], record: Any, classes: int) -> int:
     return classes
 
 
-def _in_the_hub(block: Mapping[str, Any], record: Any) -> dict[str, Any]:
-    """Where the weights of a tag are, in the words of a ``load`` block."""
+def _tag_origin(block: Mapping[str, Any], record: Any) -> dict[str, Any]:
+    """Where the weights of a tag are; keys that only weights from elsewhere have are refused."""
     name = block["name"]
-    if record is None or not record.hf_hub_id:
-        at = f", published at {record.url}" if record is not None and record.url else ""
-        raise UserError(f"weights of '{name}' are not in timm's part of the hub{at}: give url")
-    for key, mapping in (("prefix", block), ("num_classes", block.get("args", {}))):
-        if key in mapping:
-            raise UserError(f"weights of '{name}': {key} is for weights of file, url or hub")
-    repo, _, revision = record.hf_hub_id.partition("@")
-    origin = {"hub": repo, "hub_file": record.hf_hub_filename or FILES}
-    given = {key: block[key] for key in ("revision", "sha256") if key in block}
-    return {**origin, **({"revision": revision} if revision else {}), **given}
-
-
-def _read_by_timm(
-    name: str, record: Any, path: Path, arguments: Mapping[str, Any], outputs: int
-) -> nn.Module:
-    """The network with the weights of a file in any layout that timm has published.
-
-    ``custom_load`` is for files of other frameworks at the tag's URL; in the hub only those that
-    are marked "hf" are such.
-    """
-    overlay = {"file": str(path), "custom_load": record.custom_load == "hf"}
-    common = {"num_classes": outputs, **arguments}
-    try:
-        return timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **common)
-    except Exception as error:
-        raise UserError(f"{path}: can't be read as weights of '{name}': {_gist(error)}") from None
-
-
-def _gist(error: BaseException) -> str:
-    """What is wrong, without the line that only announces it, of torch's `load_state_dict`."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[1] if len(lines) > 1 and lines[0].endswith(":") else first_line(error)
+    if record is not None and record.hf_hub_id:
+        for key, mapping in (("prefix", block), ("num_classes", block.get("args", {}))):
+            if key in mapping:
+                raise UserError(f"weights of '{name}': {key} is for weights of file, url or hub")
+    return in_the_hub(name, block)
 
 
 def attach_random_head(module: Any, classes: int, name: str) -> None:

@@ -1,0 +1,29 @@
+"""Take one model's records on a streamed target from the user's file: no torch, no pixels."""
+
+import numpy as np
+import polars as pl
+
+from stamp.errors import UserError, run
+from stamp.io import write_arrays
+from stamp.models.given import card, logits_of
+from stamp.predictions import COLUMNS, records_of
+from stamp.views import scored_classes
+
+
+def main(smk):
+    params, model, view = smk.params, smk.wildcards.model, smk.wildcards.view
+    ids = pl.read_parquet(smk.input.view, columns=["image"])["image"]
+    try:
+        logits = logits_of(params.load, view, ids, params.classes, params.task)
+    except UserError as mistake:
+        raise UserError(f"model '{model}': {mistake}") from None
+    if np.isnan(logits).any():
+        raise UserError(f"model '{model}': a streamed target needs an output for every class")
+    among = scored_classes(params.among, params.classes, smk.input.view)
+    made_from = card(model, view, params.load, ids)
+    records = records_of(logits, among).astype(np.float32)
+    write_arrays(smk.output[0], {"records": records}, {**made_from, "columns": ",".join(COLUMNS)})
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821
