@@ -239,6 +239,11 @@ def test_the_least_shared_correlation_is_where_the_partial_is_least(r1, share):
     assert least == pytest.approx(partial, abs=1e-3)
 
 
+def test_a_partial_above_the_correlation_needs_nothing_in_common():
+    assert consistency.least_shared(0.5, 0.8) == 0
+    assert consistency.partial_of(0.5, -0.8, 0.0) > 0.8
+
+
 def test_dollar_street_leaves_two_correlations_with_accuracy_and_both_give_its_partial():
     spans = consistency.dollar_street(PAPER)
     assert len(spans) == 2

@@ -276,9 +276,9 @@ def least_shared(r1: float, partial: float) -> float:
     """The least r(x, z) at which a partial correlation below r(x, y) can come about.
 
     Over all r(z, y) the partial of x and y given z is at least sqrt((r1^2 - s^2) / (1 - s^2)),
-    with s = r(x, z); so s^2 >= (r1^2 - partial^2) / (1 - partial^2).
+    with s = r(x, z); so s^2 >= (r1^2 - partial^2) / (1 - partial^2). A partial above r1 needs none.
     """
-    return sqrt((r1**2 - partial**2) / (1 - partial**2))
+    return sqrt(max(r1**2 - partial**2, 0.0) / (1 - partial**2))
 
 
 def dollar_street(paper: Paper) -> list[Range]:
