@@ -69,7 +69,7 @@ class Subset:
     def reason(self) -> str | None:
         """Why nothing can be compared over it, if so."""
         if len(self.keys) < FEWEST:
-            return f"{len(self.keys)} models have all of it: at least {FEWEST} are needed"
+            return f"models with every score and outcome: {len(self.keys)}, and {FEWEST} are needed"
         return None
 
 
