@@ -27,7 +27,7 @@ from stamp import outcomes
 from stamp.analyses import Data, ablation, backbones, grouping, kinds, objectives, regimes
 from stamp.analyses.common_set import common
 from stamp.analyses.families import step
-from stamp.analysis_registry import ANALYSES, INPUTS
+from stamp.analysis_registry import ANALYSES
 from stamp.effect import cliffs_delta, mean_difference
 from stamp.figures.grouping import swarm
 from stamp.io import write_table
@@ -513,7 +513,7 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     for part in ("scores", "outcomes", "metrics"):
         write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
     params = {key: getattr(data, key) for key in ("models", "texts", "settings", "seed")}
-    files: dict[str, Any] = {kind: [] for kind in INPUTS}
+    files: dict[str, Any] = {kind: [] for kinds in ANALYSES.values() for kind in kinds}
     if "metrics" in ANALYSES[name]:
         files["metrics"] = [tmp_path / "metrics.parquet"]
     job = SimpleNamespace(
