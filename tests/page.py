@@ -61,7 +61,9 @@ def prepare(folder: Path) -> Project:
 def output(project: Project, command: str) -> str:
     """What a command prints in the project, both streams, without blank ends of lines."""
     python = sys.executable
-    shell = command.replace("python -m", f"{python} -m").replace("snakemake ", f"{python} -m snakemake ")
+    shell = command.replace("python -m", f"{python} -m").replace(
+        "snakemake ", f"{python} -m snakemake "
+    )
     library = project.folder / "workflow" / "scripts"
     done = subprocess.run(
         shell,
