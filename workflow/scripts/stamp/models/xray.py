@@ -149,6 +149,12 @@ class RawLogits(nn.Module):
         return self.network.classifier(self.network.features2(pixels))
 
 
+def published_at(name: str) -> str:
+    """The address of the named weights, as torchxrayvision has it."""
+    block = {"weights": name, "pixels": {"channels": 1}}
+    return _named(block, _package())["weights_url"]
+
+
 def _named(block: Mapping[str, Any], models: Any) -> Mapping[str, Any]:
     """torchxrayvision's own record of the named weights."""
     name = block["weights"]
@@ -177,7 +183,7 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     """The DenseNet-121 with published weights, from a file or the URL in the block."""
     loaded = network(block, classes)
     if weights is None and not {"file", "url", "hub"} & set(block):
-        address = _package().model_urls[block["weights"]]["weights_url"]
+        address = published_at(block["weights"])
         raise UserError(f"weights '{block['weights']}': give file or url; published at {address}")
     path = weights or located(block, f"weights '{block['weights']}'")
     module: Any = loaded.module
