@@ -169,6 +169,13 @@ def test_a_broken_table_is_one_line(tmp_path: Path, text: str, line: str) -> Non
     assert line in mistake(write(tmp_path, text))
 
 
+def test_empty_rows_are_passed_over_and_rows_keep_their_numbers(tmp_path: Path) -> None:
+    write(tmp_path, "file,A\n\n1.png,0\n,\n2.png,1\n\n\n")
+    assert index(tmp_path)["image"].to_list() == ["1.png", "2.png"]
+    write(tmp_path, "file,patient\n1.png,p\n,\n2.png,\n")
+    assert mistake(tmp_path).endswith("first row 4")
+
+
 def test_a_table_that_is_not_there_says_where_to_put_it(tmp_path: Path) -> None:
     assert mistake(tmp_path).startswith(f"{tmp_path}/table.csv: no such table; put the table")
 

@@ -578,7 +578,7 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     assert ANALYSES[name] == ()
     for part in ("scores", "outcomes"):
         write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
-    params = {key: getattr(data, key) for key in ("models", "texts", "settings", "seed")}
+    params = {key: getattr(data, key) for key in analysis.ABOUT}
     empty = dict.fromkeys(("evaluations", "counts", "metrics", "calibrations"), ())
     job = SimpleNamespace(
         params=SimpleNamespace(**params),

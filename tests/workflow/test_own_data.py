@@ -43,7 +43,7 @@ SHAPES = {
     "source": {"dataset": "shapes", "train": "train"},
     "pixels": {"size": 32, "channels": 1},
     "pairs": {"split": "test", "semantic": "class", "largest": 60},
-    "calibration": {"split": "calibration", "count": 15, "scale": True, "exclude": "temperature"},
+    "calibration": {"split": "calibration", "count": 15, "scale": True},
     "id": {"split": "test"},
     "zoo": ["shapes"],
     "statistics": {"permutations": 200, "resamples": 200},
@@ -125,7 +125,7 @@ def test_without_targets_figures_show_ranks_and_scores_and_no_empty_panel(ready:
     assert {"forest.png", "ranks.png"} <= {file.name for file in folder.iterdir()}
     assert not (folder / "targets.png").exists()
     for file in folder.glob("*.png"):
-        assert len(set(Image.open(file).convert("L").getdata())) > 10, file
+        assert len(Image.open(file).convert("L").getcolors()) > 10, file
 
 
 def test_nothing_edited_means_no_job(own: Project) -> None:
@@ -162,7 +162,6 @@ def test_a_replaced_image_is_decoded_again_and_what_follows_runs(own: Project) -
 
 
 def test_a_missing_image_is_counted_and_named_by_the_run(own: Project) -> None:
-    lost = own.folder / "mine" / "shapes" / "square"
     table = own.folder / "mine" / "clinic" / "table.csv"
     first = table.read_text().splitlines()[1].partition(",")[0]
     (table.parent / first).unlink()
@@ -171,7 +170,6 @@ def test_a_missing_image_is_counted_and_named_by_the_run(own: Project) -> None:
     assert done.code != 0
     assert f"images are missing in mine/clinic, first {first}" in done.text
     assert "Traceback" not in done.text
-    assert lost.is_dir()
 
 
 @pytest.mark.parametrize(("study", "name"), [("clinic", "linear"), ("shapes", "few")])

@@ -31,9 +31,9 @@ def read(file: Path, delimiter: str = "auto", help: str = "") -> pl.DataFrame:
         raise UserError(f"{file}: can't be read as a table: {reason}") from None
     texts = pl.all().str.strip_chars()
     table = table.select(pl.when(texts != "").then(texts).name.keep())
-    filled = ~pl.all_horizontal(pl.all().is_null())
+    empty = pl.all_horizontal(pl.exclude(ROW).is_null())
     number = pl.int_range(1 + HEADER, table.height + 1 + HEADER).alias(ROW)
-    return table.with_columns(number).filter(filled)
+    return table.with_columns(number).filter(~empty)
 
 
 def column(table: pl.DataFrame, name: str, what: str, file: Path) -> str:

@@ -43,6 +43,7 @@ LONGEST = 1.7  # inches: the widest name of an outcome
 SUBTITLE = (
     f"{RHO} of STAMP with each outcome, and the width of the scores' intervals, by number of pairs"
 )
+ALONE = "Width of the scores' intervals, by number of pairs; there is no outcome to correlate with"
 COLUMNS = ("N", "width", "|difference|", f"rank {RHO}")
 NUMBERS = ("mean_width", "mean_difference", "rank_correlation")
 
@@ -75,18 +76,21 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         return in_words(texts, SUBTITLE, f"Nothing to draw: {table['reason'][0]}.")
     at = rows["number"].unique().sort().to_list()
     names = _names(rows)
-    top = _key(at, heading_height(texts["title"], SUBTITLE)) + line_height(SMALL) + 0.06
+    subtitle = SUBTITLE if names else ALONE
+    entries = [f"{one:,} pairs" for one in at] + (["source metric"] if names else [])
+    top = _key(at, entries, heading_height(texts["title"], subtitle)) + line_height(SMALL) + 0.06
     layout = _layout(names, len(at), top)
     beside = layout.top + 1.45 + 0.42 + (len(at) + 2) * line_height(FINE)
     note = _note(rows, texts)
     foot = max(layout.top + layout.height + 0.42, beside)
     figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
+    heading(page, texts["title"], subtitle)
     notes(page, note, texts["notice"])
-    _key(at, heading_height(texts["title"], SUBTITLE), page)
+    _key(at, entries, heading_height(texts["title"], subtitle), page)
     if names:
         _rhos(figure, page, rows.drop_nulls("outcome"), names, at, layout)
-    _widths(figure, page, models.filter("counted"), rows, at, layout.top)
+    left = WIDTH - MARGIN - RIGHT + 0.02 if names else MARGIN + 0.4
+    _widths(figure, page, models.filter("counted"), rows, at, (left, layout.top))
     return figure
 
 
@@ -122,10 +126,9 @@ def _mark(axes: Axes, x: float, y: float, at: int, count: int, gid: str = "") ->
     axes.plot([x], [y], marker="o", ms=4.4, mfc=_shade(at, count), gid=gid or None, **style)
 
 
-def _key(at: list[int], top: float, axes: Axes | None = None) -> float:
+def _key(at: list[int], entries: list[str], top: float, axes: Axes | None = None) -> float:
     """What shades and tick mean; returns where it ends. Without ``axes`` nothing is drawn."""
     x = MARGIN
-    entries = [f"{one:,} pairs" for one in at] + ["source metric"]
     for place, text in enumerate(entries):
         end = x + 0.2 + width_of(text, SMALL)
         if x > MARGIN and end > MARGIN + INNER:
@@ -210,10 +213,10 @@ def _widths(
     models: pl.DataFrame,
     rows: pl.DataFrame,
     at: list[int],
-    top: float,
+    place: tuple[float, float],
 ) -> None:
     """Each model's interval width by N, their mean, and under it the numbers of the table."""
-    left, height = WIDTH - MARGIN - RIGHT + 0.02, 1.45
+    (left, top), height = place, 1.45
     above = top - line_height(SMALL) - 0.04
     write(page, left, above, "Width of the scores' intervals", SMALL, weight="bold")
     axes = panel(figure, (left, top, RIGHT - 0.02, height), "width")
@@ -232,8 +235,8 @@ def _widths(
     known = means.drop_nulls("mean_width")
     places = [at.index(one) for one in known["number"]]
     axes.plot(places, known["mean_width"], color=INK, lw=1.4, zorder=3, gid="mean")
-    for place, one in zip(places, known["mean_width"], strict=True):
-        _mark(axes, place, one, place, len(at))
+    for number, one in zip(places, known["mean_width"], strict=True):
+        _mark(axes, number, one, number, len(at))
     _numbers(page, means, left, top + height + 0.44)
 
 
@@ -268,12 +271,15 @@ def _three(value: float | None) -> str:
 def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:
     level = f"{100 * texts['level']:g} %"
     most = rows["number"].sort()[-1]
-    note = (
-        "All numbers of pairs share the same logits: fewer pairs are the first of more. Bars on "
-        f"the left: {level} interval of {RHO} (Bonett and Wright). On the right one grey line a "
-        "model and the mean in black; below it the means over models of the interval's width and "
-        f"of the score's difference from that with {most:,} pairs, and the rank correlation with "
-        "it."
+    note = "All numbers of pairs share the same logits: fewer pairs are the first of more. "
+    if rows["outcome"].is_not_null().any():
+        note += f"Bars on the left: {level} interval of {RHO} (Bonett and Wright). On the right one"
+    else:
+        note += "One"
+    note += (
+        " grey line a model and the mean in black; below it the means over models of the "
+        f"interval's width and of the score's difference from that with {most:,} pairs, and the "
+        "rank correlation with it."
     )
     few = rows.drop_nulls("rho")
     if len(few) and few["n"].n_unique() == 1:
