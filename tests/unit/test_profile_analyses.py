@@ -204,6 +204,8 @@ def test_a_study_that_lacks_something_gets_reasons_and_a_sentence(
     table = module.table(data)
     assert len(table) and len(module.models(data))
     assert module.sentence(table).endswith(".") and "None" not in module.sentence(table)
+    if "excluded" in options and options["count"] == 5:
+        assert module.sentence(table).startswith("No ")
     if "rho" in table.columns and name not in ("seeds", "motif"):
         lost = table.filter(pl.col("rho").is_null())
         assert lost["reason"].is_not_null().all()

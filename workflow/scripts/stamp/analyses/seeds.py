@@ -169,6 +169,8 @@ def sentence(table: pl.DataFrame) -> str:
     shown = mean if len(mean) else rows.unique("redrawn", keep="first", maintain_order=True)
     by_kind = {row["redrawn"]: row for row in shown.iter_rows(named=True)}
     both = by_kind["both"]
+    if both["mean_sd"] is None:
+        return "No analysis of other draws of pairs: no model that counts has any."
     words = (
         f"Over {both['draws']} draws of pairs from the same outputs a score's standard deviation "
         f"is {number(both['mean_sd'])} in the mean of {both['n']} models and at most "

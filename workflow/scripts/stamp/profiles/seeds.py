@@ -3,7 +3,8 @@
 ``semantic`` takes random halves of the semantic pairs: with s^2 the variance of M distances, the
 mean of a half drawn without replacement varies by s^2 / M, just as the mean of M fresh pairs would
 (half-samples; McCarthy 1969). ``random`` pairs the images anew, by further draws of the sequence
-that the study's own random pairs begin. ``both`` does both. The draws are the same for all models.
+that the study's own random pairs begin, always of the semantic pairs' images. ``both`` does both.
+The draws are the same for all models.
 """
 
 from __future__ import annotations
