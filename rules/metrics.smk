@@ -29,6 +29,8 @@ rule metrics:
         f"{RESULTS}/{{study}}/benchmarks/metrics/{{model}}.tsv"
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=4000,
     params:
         task=of_study("task"),
         classes=of_study("classes"),
