@@ -25,6 +25,8 @@ rule model_profile:
         profile=one_of(PROFILED),
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=4000,
     params:
         task=of_study("task"),
         classes=of_study("classes"),
