@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
 from unittest.mock import patch
 
 from benchmarks.made_up import metrics, study
+from benchmarks.made_up_profiles import profiles
 from benchmarks.row import Row
 from stamp.analyses import baselines, why
-from stamp.analysis_registry import ANALYSES
+from stamp.analysis_registry import ANALYSES, profile_of
 
 MODELS, METRICS, TARGETS, DRAWS = 44, 25, 5, 10_000
 
@@ -20,11 +22,13 @@ def main() -> list[Row]:
     data = study(MODELS, TARGETS, DRAWS, DRAWS, metrics=metrics(METRICS))
     times, skipped = {}, []
     for name in ANALYSES:
-        module = import_module(f"stamp.analyses.{name}")
+        module, own = import_module(f"stamp.analyses.{name}"), data
+        if "profiles" in ANALYSES[name]:
+            own = replace(data, profiles=profiles(profile_of(name), data.scores))
         start = perf_counter()
         with patch.object(baselines, "METRICS", metrics(METRICS)):
-            table = module.table(data)
-            module.models(data)
+            table = module.table(own)
+            module.models(own)
             module.sentence(table)
         if reason := why(table):
             skipped.append(f"{name} ({reason})")

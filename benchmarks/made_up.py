@@ -120,6 +120,7 @@ def _scores(keys: list[str], raw: np.ndarray, rng: np.random.Generator) -> pl.Da
             "raw": raw,
             "low": raw - 0.02,
             "high": raw + 0.02,
+            "se_bootstrap": [0.01] * count,
             "exact_stamp": raw + rng.normal(0, 0.01, count),
             "within": total * (1 - raw),
             "total": total,

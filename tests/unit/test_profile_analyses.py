@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.made_up_profiles import DRAWS, profile
 from scipy.stats import page_trend_test, rankdata, spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import RidgeCV
@@ -38,7 +39,7 @@ from stamp.figures import motif as motif_figure
 from stamp.figures import nuisance as nuisance_figure
 from stamp.io import write_table
 from stamp.outcomes import values
-from stamp.profiles import as_table, entry
+from stamp.profiles import as_table
 from stamp.ridge import ALPHAS, fit
 
 MODULES: dict[str, ModuleType] = {
@@ -57,50 +58,6 @@ FIGURES: dict[str, ModuleType] = {
     "motif": motif_figure,
     "nuisance": nuisance_figure,
 }
-DRAWS = 7
-
-
-def profile(name: str, quality: float, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """A made-up profile of a model that does better the higher its quality."""
-    ends = {"low": 0.1, "high": 0.2, "n": 50}
-
-    def near(centre: float, noise: float = 0.05) -> float:
-        return float(centre + noise * rng.normal())
-
-    if name == "gaps":
-        rows = [entry("stamp", g, near(quality - 0.02 * g), **ends) for g in (1, 2, 10)]
-        rows += [entry("within", g, near(0.3), n=50) for g in (1, 2, 10)]
-        return rows + [entry("changed", g, (10 + g) / 50, n=50) for g in (1, 2, 10)]
-    if name == "seeds":
-        return [
-            entry(kind, draw, near(quality, 0.02), n=50)
-            for kind in ("semantic", "random", "both")
-            for draw in range(DRAWS)
-        ]
-    if name == "layers":
-        depth = zip(layers.LAYERS, (0.1, 0.2, 0.4, 0.8, 1.0), strict=True)
-        return [
-            entry(kind, layer, near(quality * share), **ends)
-            for layer, share in list(depth)
-            for kind in layers.KINDS
-        ]
-    if name == "nuisance":
-        return [
-            entry("ratio", kind, near(0.5 - 0.3 * quality, 0.03 * at), **ends)
-            for at, kind in enumerate(nuisance.AUGMENTATIONS, 1)
-        ]
-    if name == "ordering":
-        means = np.array([0.1, 0.2, 0.22, 0.5]) + 0.03 * rng.normal(size=4)
-        rows = [entry(key, None, float(m), n=40) for key, m in zip("BACD", means, strict=True)]
-        rows += [entry("probability", part, near(0.7)) for part in (*ordering.STEPS, "all")]
-        return [*rows, entry("order", None, float(np.all(np.diff(means) >= 0)))]
-    if name == "identifiability":
-        return [
-            entry("centroid_gap", None, near(quality), n=8),
-            entry("side_gap", None, near(quality, 0.2), n=8),
-            entry("lipschitz", None, near(1 - quality, 0.3), n=100),
-        ]
-    return [entry(term, None, near(0.5 + quality), n=8) for term in bounds.TERMS]
 
 
 def profiled(name: str, missing: int = 0, **options: Any) -> Data:

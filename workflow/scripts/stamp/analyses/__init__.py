@@ -80,7 +80,7 @@ class Data:
     settings: Mapping[str, Any]
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
-    costs: pl.DataFrame = field(default_factory=pl.DataFrame)
+    costs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COSTS))
     profiles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE))
 
 
