@@ -9,7 +9,7 @@ from pathlib import Path
 
 import holding
 import polars as pl
-from cluster import Cluster, ask
+from cluster import Cluster, ask, until
 from project import ROOT, Project, model
 from submitting import STUDY, Submitting
 
@@ -128,14 +128,18 @@ def test_a_job_whose_node_dies_is_retried_and_the_study_completes(
     cluster: Cluster, project: Submitting, local: Project
 ) -> None:
     before = len(cluster.jobs())
-    what = f"logits {STUDY}_source_linear"
-    run = start(project, "--forcerun", f"results/{STUDY}/logits/source/linear.safetensors")
+    what = f"correlate {STUDY}"
+
+    def states() -> list[str]:
+        return [job.state for job in cluster.jobs()[before:] if job.what == what]
+
+    run = start(project, "--forcerun", f"results/{STUDY}/statistics/correlations.csv")
     cluster.running(what)
     cluster.lose_node()
+    until(lambda: "NODE_FAIL" in states(), "the node to be missed")
     cluster.node()
     assert_ends_well(project, run)
-    states = [job.state for job in cluster.jobs()[before:] if job.what == what]
-    assert states == ["NODE_FAIL", "COMPLETED"]
+    assert states() == ["NODE_FAIL", "COMPLETED"]
     assert_same_numbers(project, local)
 
 
