@@ -301,8 +301,9 @@ def planned(jobs: Sequence[Job], study: str, key: str) -> list[str]:
     if together:
         lines.append(f"for all models: {counted(by_stage(together))}")
     if others:
-        models = len({job.wildcards["model"] for job in others})
-        lines.append(f"and {len(others)} jobs of {models} other models that have not run yet")
+        models = sorted({job.wildcards["model"] for job in others})
+        named = ", ".join(models) if len(models) < 4 else f"{len(models)} other models"
+        lines.append(f"due too, whatever is added: {len(others)} jobs of {named}")
     return lines
 
 

@@ -6,6 +6,7 @@ Logits are written batch by batch, so peak memory does not grow with the number 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -17,6 +18,7 @@ import torch
 
 from stamp.errors import UserError
 from stamp.io import RowWriter, ids_digest, whole
+from stamp.models.hubs import unpinned
 from stamp.models.loaded import Loaded
 from stamp.models.registry import SOURCES, versions
 from stamp.pixels import PixelCache
@@ -26,9 +28,16 @@ BATCH = 128
 
 
 def load_model(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
-    """The model of a ``load`` block, by the loader that its ``source`` names."""
+    """The model of a ``load`` block, by the loader that its ``source`` names.
+
+    Weights of the hub that no commit pins may be others tomorrow: a line says which these are.
+    """
     loader = importlib.import_module(SOURCES[block["source"]].module)
-    return loader.load(block, classes, weights)
+    loaded: Loaded = loader.load(block, classes, weights)
+    if loaded.origin and unpinned(block):
+        repo, commit = loaded.origin["hub"], loaded.origin["revision"]
+        print(f"weights of '{repo}' are of commit {commit}, which nothing pins", file=sys.stderr)
+    return loaded
 
 
 def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]:
