@@ -18,7 +18,7 @@ from pathlib import Path
 from project import checkout
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NUMBER = re.compile(r"-?\d+\.\d+")
+NUMBER = re.compile(r"-?\d+\.\d+|\d+(?=%)")
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,15 @@ def run(command: str, folder: Path) -> str:
 
 
 def alike(shown: str, printed: str, tolerance: float) -> bool:
-    """Whether two texts are equal but for decimal numbers, which may differ a little."""
+    """Whether two texts are equal but for decimals and percentages, which may differ a little."""
     if NUMBER.sub("#", shown) != NUMBER.sub("#", printed):
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
-    return all(abs(float(a) - float(b)) <= tolerance for a, b in pairs)
+    return all(abs(_value(a) - _value(b)) <= tolerance for a, b in pairs)
+
+
+def _value(text: str) -> float:
+    return float(text) if "." in text else float(text) / 100
 
 
 def rewritten(page: Path) -> str:

@@ -138,7 +138,7 @@ def test_a_constant_model_has_no_score_and_the_card_says_why(
         ),
         (
             ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors",
-             "--classes", "Cardiomegaly,Efusion,Nodule"],
+             "--classes", "Cardiomegaly,Efusion,Pneumothorax"],
             "no label column 'Efusion': did you mean 'Effusion'?",
         ),
         (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import polars as pl
 import pytest
 import yaml
 from PIL import Image
-from project import PHANTOM, model
+from project import PHANTOM, ROOT, model
 
 from stamp.__main__ import main
 from stamp.readiness import pair_counts
@@ -268,3 +271,18 @@ def test_what_the_workflow_makes_is_looked_at_once_it_is_made(
     code, text = said(capsys, "made")
     assert code == 1
     assert "data set 'made' is made by the workflow and not made yet: run `snakemake" in text
+
+
+def test_a_reader_that_has_seen_enough_is_no_mistake(clinic: Path) -> None:
+    """A pipe whose reader is gone before anything is printed."""
+    command = (
+        f"{sys.executable} -m stamp check-data clinic/table.csv | true; echo ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow" / "scripts")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "0\n"
+    assert done.stderr == ""

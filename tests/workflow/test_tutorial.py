@@ -29,6 +29,8 @@ def test_outputs_that_differ_are_told_apart() -> None:
     assert not walkthrough.alike("score 0.51, n 3\n", "score 0.61, n 3\n", 0.05)
     assert not walkthrough.alike("score 0.51, n 3\n", "score 0.51, n 4\n", 0.05)
     assert not walkthrough.alike("score 0.51\n", "score none\n", 0.05)
+    assert walkthrough.alike("about 20% of 3\n", "about 21% of 3\n", 0.05)
+    assert not walkthrough.alike("about 20% of 3\n", "about 31% of 3\n", 0.05)
 
 
 def test_a_command_that_fails_fails_the_page(tmp_path: Path) -> None:

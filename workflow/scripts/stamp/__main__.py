@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as mistake:
         print(f"stamp: {mistake}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from stamp.phantom import NOTICE
 from stamp.phantom.cohort import SPLITS, batches, render, simulate
 from stamp.phantom.findings import CLASSES
 
-LABELED = ("Cardiomegaly", "Effusion", "Nodule")
+LABELED = ("Cardiomegaly", "Effusion", "Pneumothorax")
 SHARES = {"train": 0.4, "calibration": 0.2, "test": 0.4}
 SHAPES = ("circle", "square", "triangle")
 FIRST_DAY = date(2024, 1, 1)

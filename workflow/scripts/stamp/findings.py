@@ -31,7 +31,8 @@ class Report:
         listed = [f"{level}: {line}" for level, line in found]
         errors, warnings = self.count(ERROR), self.count(WARNING)
         end = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
-        return "\n".join([*self.lines, *([""] if listed else []), *listed, "", end])
+        gap = [""] if self.lines and listed else []
+        return "\n".join([*self.lines, *gap, *listed, "", end])
 
 
 def plural(number: int, word: str) -> str:

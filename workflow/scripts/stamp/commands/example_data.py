@@ -14,7 +14,7 @@ HELP = "write made-up images with a table, and a folder a class, to try things o
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Where to, and how many."""
     parser.add_argument("folder", type=Path, help="a new or empty folder")
-    parser.add_argument("--patients", type=int, default=120, help="of the clinic (default: 120)")
+    parser.add_argument("--patients", type=int, default=500, help="of the clinic (default: 500)")
     parser.add_argument("--size", type=int, default=48, help="side in pixels (default: 48)")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
 
