@@ -22,7 +22,7 @@ run:
 
 test: lint
 	$(BIN)/python -m pytest tests/unit -n 2
-	$(BIN)/python -m pytest tests/workflow tests/end_to_end -n 2 --dist loadgroup
+	$(BIN)/python -m pytest tests/end_to_end tests/workflow -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/slurm -n 0 -rs
 
 test-slurm:

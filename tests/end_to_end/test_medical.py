@@ -22,9 +22,6 @@ from stamp.io import read_json
 from stamp.metrics.registry import metrics_of
 from stamp.observations import CLASSES
 
-# one worker runs the study once, whatever the others do
-pytestmark = pytest.mark.xdist_group("medical")
-
 SIZE, SECRET = 64, "s3cr3t-of-the-user"
 RESNET = {"layers": [1, 1, 1, 1], "channels": [8, 16, 24, 32]}
 VIT = {"img_size": SIZE, "embed_dim": 32, "depth": 2, "num_heads": 2}

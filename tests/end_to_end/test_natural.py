@@ -24,9 +24,6 @@ from stamp.imagenet import number_of
 from stamp.io import read_json
 from stamp.metrics.registry import metrics_of
 
-# one worker runs the study once, whatever the others do
-pytestmark = pytest.mark.xdist_group("natural")
-
 NAMES = {
     "resnet": "test_resnet",
     "vit": "test_vit",

@@ -12,8 +12,6 @@ from networks import ARCH, ARGS, network, write_onnx
 from page import blocks, output, prepare
 from project import PHANTOM, ROOT, Project, Run
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 ZOO = "config/zoo/small_phantom.yaml"
 TEXTS = ["--family", "CNN", "--objective", "supervised", "--regime", "plain"]
 NEW = ["add-model", "--study", "small_phantom", "--key", "chest", *TEXTS]

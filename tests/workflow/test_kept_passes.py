@@ -17,8 +17,6 @@ from test_caching import append, jobs, library
 from stamp.metrics.registry import metrics_of
 from stamp.pass_kinds import KINDS
 
-pytestmark = pytest.mark.xdist_group("passes")
-
 STUDY = "small_phantom"
 MODELS = ["linear", "mixer"]
 TARGET = f"results/{STUDY}/figures/baselines.png"

@@ -116,7 +116,6 @@ def board(project: Project) -> pl.DataFrame:
     return pl.read_parquet(project.result("small_phantom/leaderboard.parquet"))
 
 
-@pytest.mark.xdist_group("own")
 @pytest.mark.parametrize("key", [*RUN, *GIVEN])
 def test_every_form_has_the_same_score_and_outcomes(done: Project, key: str) -> None:
     table = board(done)
@@ -131,7 +130,6 @@ def test_every_form_has_the_same_score_and_outcomes(done: Project, key: str) -> 
     assert other["flags"] == one["flags"]
 
 
-@pytest.mark.xdist_group("own")
 def test_given_outputs_have_the_format_and_provenance_of_others(done: Project) -> None:
     view = pl.read_parquet(done.result("small_phantom/views/external.parquet"))
     folder = done.result("small_phantom/logits/external")
@@ -142,7 +140,6 @@ def test_given_outputs_have_the_format_and_provenance_of_others(done: Project) -
     assert read_arrays(folder / "p_npy.safetensors")["logits"].shape == (len(view), len(CLASSES))
 
 
-@pytest.mark.xdist_group("own")
 def test_a_changed_file_or_function_runs_its_own_branch_alone(
     done: Project, tmp_path: Path
 ) -> None:
@@ -159,7 +156,6 @@ def test_a_changed_file_or_function_runs_its_own_branch_alone(
     assert branch == []
 
 
-@pytest.mark.xdist_group("own")
 def test_given_outputs_need_no_pixels(finished: Project, tmp_path: Path) -> None:
     """In a study of nothing but given outputs, no pixels are made and nothing is trained."""
     project = finished.copy(tmp_path / "project")
@@ -184,7 +180,6 @@ def test_given_outputs_need_no_pixels(finished: Project, tmp_path: Path) -> None
     }
 
 
-@pytest.mark.xdist_group("own")
 def test_code_is_refused_at_planning_and_not_imported(project: Project) -> None:
     trap = project.folder / "ran"
     (project.folder / "sly.py").write_text(f"open({str(trap)!r}, 'w').close()\n")
@@ -196,7 +191,6 @@ def test_code_is_refused_at_planning_and_not_imported(project: Project) -> None:
     assert not trap.exists()
 
 
-@pytest.mark.xdist_group("own")
 def test_images_that_a_file_lacks_are_counted_and_the_first_is_named(project: Project) -> None:
     view = pl.read_parquet(project.result("small_phantom/views/source.parquet"))
     ids = view["image"].to_list()
