@@ -33,6 +33,7 @@ localrules:
     source_view,
     view,
     collect,
+    costs,
     main_table,
     leaderboard,
     figure,
@@ -41,6 +42,9 @@ localrules:
     download,
     find_dataset,
     find_images,
+    audit,
+    audit_claims,
+    audit_study,
 
 
 rule all:

@@ -24,8 +24,8 @@ rule passes:
     threads: PLAN.threads
     resources:
         gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_given(wildcards) else 0,
-        mem_mb=6000,
-        runtime=1440,
+        mem_mb=memory(6000),
+        runtime=minutes(480),
     params:
         load=lambda wildcards: model_of(wildcards).load,
         versions=lambda wildcards: versions(

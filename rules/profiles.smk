@@ -26,7 +26,8 @@ rule model_profile:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=4000,
+        mem_mb=memory(4000),
+        runtime=minutes(30),
     params:
         task=of_study("task"),
         classes=of_study("classes"),

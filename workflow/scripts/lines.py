@@ -4,31 +4,28 @@ import numpy as np
 
 from stamp.errors import run
 from stamp.io import read_json, write_table
-from stamp.metrics.measure import Material, columns_of
+from stamp.metrics.measure import Material
+from stamp.metrics.reading import cached, columns
 from stamp.metrics.together import decided, line_rows
 from stamp.outputs import read_outputs
 
 
 def main(smk):
-    params, study = smk.params, smk.wildcards.study
+    params, files, count = smk.params, smk.input, len(smk.params.models)
     every = np.ones(len(params.classes), dtype=bool)  # NaN where a model has no output
-    columns = {
-        name: columns_of(params.scored[name], params.classes, every, params.task, view)
-        for name, view in zip(params.targets, smk.input.views, strict=True)
-    }
+    views = dict(zip(params.targets, files.views, strict=True))
+    chosen = columns(params.scored, views, params.classes, every, params.task)
     models, domains = {}, {}
     for place, model in enumerate(params.models):
-        temperature = read_json(smk.input.calibrations[place])["value"] if params.scale else 1.0
+        temperature = read_json(files.calibrations[place])["value"] if params.scale else 1.0
         how = (params.classes, every, params.task, temperature)
-        pool = read_outputs(smk.input.view, smk.input.logits[place], model).only("pool")
-        targets = {}
-        for number, name in enumerate(params.targets):
-            logits = smk.input.targets[number * len(params.models) + place]
-            found = read_outputs(smk.input.views[number], logits, model)
-            targets[name], domains[name] = Material.read(found, *how), found.rows["domain"]
-        models[model] = decided(Material.read(pool, *how), targets, params.task, columns)
-    table = line_rows(models, domains, columns, params.task)
-    write_table(smk.output[0], table, {"study": study})
+        pool = read_outputs(files.view, files.logits[place], model).only("pool")
+        targets = cached(params.targets, files.views, files.targets[place::count], model, how)
+        material = {name: one for name, (one, _) in targets.items()}
+        domains = {name: of_row for name, (_, of_row) in targets.items()}
+        models[model] = decided(Material.read(pool, *how), material, params.task, chosen)
+    table = line_rows(models, domains, chosen, params.task)
+    write_table(smk.output[0], table, {"study": smk.wildcards.study})
 
 
 if __name__ == "__main__":

@@ -5,42 +5,33 @@ import polars as pl
 from stamp.errors import run
 from stamp.io import read_json, read_table, write_table
 from stamp.metrics.further import Further
-from stamp.metrics.measure import Material, Records, columns_of, metric_rows
-from stamp.outputs import present, read_outputs, read_records
-from stamp.scoring import pair_rows
+from stamp.metrics.measure import Material, metric_rows
+from stamp.metrics.reading import cached, columns, first_pairs, streamed
+from stamp.outputs import present, read_outputs
 
 
 def main(smk):
-    params, model, study = smk.params, smk.wildcards.model, smk.wildcards.study
-    temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
-    whole = read_outputs(smk.input.view, smk.input.logits, model)
+    params, files, model = smk.params, smk.input, smk.wildcards.model
+    temperature = read_json(files.calibration)["value"] if params.scale else 1.0
+    whole = read_outputs(files.view, files.logits, model)
     pool = whole.only("pool")
     there = present(pool.logits)
     how = (params.classes, there, params.task, temperature)
-    targets, columns = {}, {}
-    for name, view, logits in zip(params.targets, smk.input.views, smk.input.targets, strict=True):
-        found = read_outputs(view, logits, model)
-        targets[name] = (Material.read(found, *how), found.rows["domain"])
-        columns[name] = columns_of(params.scored[name], params.classes, there, params.task, view)
-    streamed = {}
-    for name, view, records in zip(
-        params.streamed, smk.input.streamed_views, smk.input.records, strict=True
-    ):
-        found = read_records(view, records, model)
-        streamed[name] = (Records(found.logits[:, 2], found.logits[:, 3]), found.rows["domain"])
-        columns[name] = columns_of(params.scored[name], params.classes, there, params.task, view)
+    targets = cached(params.targets, files.views, files.targets, model, how)
+    records = streamed(params.streamed, files.streamed_views, files.records, model)
+    names, views = [*params.targets, *params.streamed], [*files.views, *files.streamed_views]
+    views = dict(zip(names, views, strict=True))
+    chosen = columns(params.scored, views, params.classes, there, params.task)
     source = Material.read(pool, *how)
-    pairs = read_table(smk.input.pairs, study=study)
-    semantic, random = (
-        pair_rows(pairs.filter(pl.col("kind") == kind).head(params.number), pool.rows["image"])
-        for kind in (params.semantic, "random")
-    )
-    manifest, given = smk.input.get("passes") or None, (source.p, source.labels, there)
-    further = Further(manifest, whole.rows, semantic, random, *given, params.task, temperature)
-    rest = (params.task, temperature, further, params.wanted, streamed)
-    found = metric_rows(source, targets, columns, *rest)
+    pairs = read_table(files.pairs, study=smk.wildcards.study)
+    kinds = (params.semantic, "random")
+    semantic, random = first_pairs(pairs, kinds, params.number, pool.rows["image"])
+    given = (source.p, source.labels, there, params.task, temperature)
+    further = Further(files.get("passes") or None, whole.rows, semantic, random, *given)
+    rest = (params.task, temperature, further, params.wanted, records)
+    found = metric_rows(source, targets, chosen, *rest)
     table = found.select(pl.lit(model).alias("model"), pl.all())
-    write_table(smk.output[0], table, {"model": model, "study": study})
+    write_table(smk.output[0], table, {"model": model, "study": smk.wildcards.study})
 
 
 if __name__ == "__main__":

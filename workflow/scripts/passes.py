@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stamp.device import claim
 from stamp.errors import UserError, run
 from stamp.extraction import Images, Model, make_all
 from stamp.io import read_json, read_table, write_json
@@ -11,34 +12,32 @@ from stamp.pixels import PixelCache
 
 
 def main(smk):
-    params, study, name = smk.params, smk.wildcards.study, smk.wildcards.model
-    view = read_table(smk.input.view, study=study, view="source")
-    manifest = {"model": name, "study": study}
-    if not smk.input.get("pixels"):
+    params, files, name = smk.params, smk.input, smk.wildcards.model
+    view = read_table(files.view, study=smk.wildcards.study, view="source")
+    manifest = {"model": name, "study": smk.wildcards.study}
+    if not files.get("pixels"):
         entries = {kind: {"reason": GIVEN} for kind in params.kinds}
         return write_json(smk.output[0], {**manifest, "passes": entries})
-    cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), view["image"])
-    pairs = read_table(smk.input.pairs, study=study)
+    cache = PixelCache(Path(files.pixels), Path(files.record), view["image"])
+    pairs = read_table(files.pairs, study=smk.wildcards.study)
     images = Images.of(cache, view, pairs, params.semantic, params.settings["images"])
-    weights = Path(smk.input.weights) if smk.input.get("weights") else None
-    device = "cuda" if smk.resources.get("gpu") else "cpu"
 
     def load():
+        how = (params.settings, params.seed, claim(smk.resources), smk.threads)
+        weights = Path(files.weights) if files.get("weights") else None
         try:
             loaded = load_model(params.load, params.classes, weights)
         except UserError as mistake:
             raise UserError(f"model '{name}': {mistake}") from None
-        how = (params.settings, params.seed, device, smk.threads)
         return Model(loaded, len(params.classes), images, *how)
 
-    files = [smk.input.get(part) for part in ("weights", "backbone") if smk.input.get(part)]
+    read = [files.get(part) for part in ("weights", "backbone") if files.get(part)]
     made_from = {part: params[part] for part in ("load", "versions", "classes", "seed", "code")}
-    made_from["weights"] = [file_digest(file) for file in files]
-    made_from |= {"pixels": read_json(smk.input.record)["pixels"], "images": images.digest}
-    made = card(name, "source", params.load["source"])
-    folder = Path(smk.output[0]).parent
+    made_from |= {"weights": [file_digest(file) for file in read], "images": images.digest}
+    made_from["pixels"] = read_json(files.record)["pixels"]
+    folder, made = Path(smk.output[0]).parent, card(name, "source", params.load["source"])
     entries = make_all(folder, name, params.kinds, made_from, params.settings, load, made)
-    write_json(smk.output[0], {**manifest, "passes": entries})
+    return write_json(smk.output[0], {**manifest, "passes": entries})
 
 
 if __name__ == "__main__":
