@@ -93,6 +93,57 @@ def test_the_score_on_the_card_is_the_formulas(
     assert every["within"] == pytest.approx(np.mean(distances), rel=1e-4)
 
 
+def by_hand(folder: Path) -> pl.DataFrame:
+    """The linear network's logits of every picture of the clinic, by a matrix product."""
+    from PIL import Image
+    from safetensors.numpy import load_file
+
+    from stamp.pictures import open_picture
+
+    state, rows = load_file(folder / "w.safetensors"), []
+    for file in pl.read_csv(folder / "clinic/table.csv")["file"]:
+        picture = open_picture(folder / "clinic" / file, 1)
+        small = np.asarray(picture.resize((16, 16), Image.Resampling.BILINEAR), dtype=np.float64)
+        pixels = (small.ravel() / 255 - 0.5) / 0.25
+        logits = state["head.weight"].astype(np.float64) @ pixels + state["head.bias"]
+        rows.append({"image": file, **dict(zip(LABELED, logits, strict=True))})
+    return pl.DataFrame(rows)
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_a_file_of_outputs_has_the_card_of_the_model_that_gave_them(
+    folder: Path, capsys: pytest.CaptureFixture[str], probabilities: bool
+) -> None:
+    outputs = by_hand(folder)
+    if probabilities:
+        outputs = outputs.with_columns(
+            (1 / (1 + (-pl.col(name)).exp())).alias(name) for name in LABELED
+        )
+    outputs.write_csv(folder / "outputs.csv")
+    own = json.loads(said(capsys, "--json"))
+    given = ["--logits", "outputs.csv", *(["--probabilities"] if probabilities else [])]
+    rest = ["--data", "clinic/table.csv", "--resamples", "100", "--json"]
+    assert main(["audit-model", *given, *rest]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for part in ("stamp", "within", "total", "low", "high"):
+        assert found[part] == pytest.approx(own[part], rel=1e-4), part
+    outputs.head(3).write_csv(folder / "few.csv")
+    line = refused(capsys, "--logits", "few.csv", *given[2:], *rest[:2])
+    assert "images of the view 'source' are missing" in line
+    line = refused(capsys, "--logits", "gone.csv", *rest[:2])
+    assert line == "no such file 'gone.csv'"
+
+
+def test_code_of_a_user_is_not_run_unless_the_configuration_allows_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = {"source": "python", "function": "mine:make", "mean": [0.5], "std": [0.25]}
+    (folder / "mine.py").write_text("raise SystemExit('was imported')\n")
+    (folder / "code.yaml").write_text(yaml.safe_dump({**block, "pixels": BLOCK["pixels"]}))
+    line = refused(capsys, "--load", "code.yaml", "--data", "clinic/table.csv")
+    assert "allow_code: true" in line
+
+
 def test_a_folder_a_class_is_scored_by_class_pairs(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,7 +168,7 @@ def test_a_constant_model_has_no_score_and_the_card_says_why(
     ("arguments", "line"),
     [
         ([], "nothing to score on: give --data or --study"),
-        (["--data", "clinic/table.csv"], "no model: give --load with a YAML file, or --timm"),
+        (["--data", "clinic/table.csv"], "one model: give --load with a YAML file, --timm"),
         (
             ["--data", "clinic/table.csv", "--load", "block.yaml"],
             "model 'block' is one that the workflow trains: give its weights by --file",

@@ -39,11 +39,12 @@ class Configuration:
     device: str
     folders: dict[str, str]
     datasets: dict[str, Dataset]
+    allow_code: bool = False
 
     def study(self, name: str) -> Study:
         """A study by its name, checked with its zoo."""
         folders = (Path(self.folders["studies"]), Path(self.folders["zoo"]))
-        return read_study(name, *folders, self.datasets)
+        return read_study(name, *folders, self.datasets, self.allow_code)
 
     def has_study(self, name: str) -> bool:
         return (Path(self.folders["studies"]) / f"{name}.yaml").is_file()
@@ -65,6 +66,7 @@ def configuration(file: str = CONFIG) -> Configuration:
         datasets=read_datasets(sets, document.get("data", "data").rstrip("/"))
         if sets.is_file()
         else {},
+        allow_code=document.get("allow_code", False),
     )
 
 

@@ -22,6 +22,7 @@ from stamp.config import (
     STATISTICS_DEFAULTS,
     Study,
     check,
+    filled,
     read_yaml,
     weight_files,
 )
@@ -193,6 +194,7 @@ def audit(
     weights: Path | None = None,
     device: str = "cpu",
     threads: int = 1,
+    allow_code: bool = False,
 ) -> Audit:
     """Score a model: the numbers are those of the workflow for the same settings and seed."""
     where, key = f"'{settings.name}'", candidate.key
@@ -209,9 +211,13 @@ def audit(
         known = keep(named.index, task, classes, f"{where}: view 'id'")
         labeled = select(known, {**settings.images, **settings.id}, f"{where}: view 'id'")
         views["id"] = labeled.filter(~pl.col("image").is_in(source["image"].implode()))
-    pixels = merged(settings.pixels, candidate.load.get("pixels", {}))
-    model = Candidate(key, {**candidate.load, "pixels": pixels.settings})
-    outputs = forwarded(views, model, classes, named, weights, device, threads)
+    load = filled(candidate.load, task, allow_code, f"model '{key}'")
+    if SOURCES[load["source"]].given:
+        outputs = brought(views, load, classes, task, key)
+    else:
+        pixels = merged(settings.pixels, load.get("pixels", {}))
+        model = Candidate(key, {**load, "pixels": pixels.settings})
+        outputs = forwarded(views, model, classes, named, weights, device, threads)
     minimum = settings.statistics["minimum"]
     rules = {rule: settings.calibration[rule] for rule in RULES}
     at = f"{where}: calibration"
@@ -230,6 +236,28 @@ def audit(
         pairs=pairs,
         draws=headline.draws,
     )
+
+
+def brought(
+    views: Mapping[str, pl.DataFrame],
+    load: Mapping[str, Any],
+    classes: Sequence[str],
+    task: str,
+    key: str,
+) -> dict[str, Outputs]:
+    """The outputs that a file gives for the images of each view: nothing is run."""
+    from stamp.models.given import logits_of
+
+    found = {}
+    for view, rows in views.items():
+        if rows.is_empty():
+            continue
+        try:
+            logits = logits_of(load, view, rows["image"].to_list(), classes, task)
+        except UserError as mistake:
+            raise UserError(f"model '{key}': {mistake}") from None
+        found[view] = Outputs(rows, logits, load.get("parameters"))
+    return found
 
 
 def forwarded(

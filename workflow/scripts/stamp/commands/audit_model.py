@@ -30,6 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
     add("--model", help="the model of the zoo's file, or a name for the card")
     add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
+    add("--logits", type=Path, help="a file of its outputs, by image id: nothing is run")
+    add("--probabilities", action="store_true", help="the outputs are probabilities")
     add("--file", type=Path, help="weights, safetensors or plain tensors")
     add("--size", type=int, help="height and width of the model's pixels")
     add("--channels", type=int, choices=[1, 3], help="1 for gray, 3 for colour (default: 3)")
@@ -68,7 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
     model = _candidate(arguments)
     weights = weights_file(model, arguments.file)
     device = choose(arguments.device)
-    found = audit(named, model, settings, weights, device, arguments.threads)
+    how = (weights, device, arguments.threads, project.allow_code)
+    found = audit(named, model, settings, *how)
     among = arguments.among
     board = Path(project.results) / (arguments.study or "") / "leaderboard.csv"
     if among is None and arguments.study and board.is_file():
@@ -118,12 +121,17 @@ def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Na
 
 
 def _candidate(arguments: argparse.Namespace) -> Candidate:
-    """The model: by its file, or a timm architecture by name."""
+    """The model: by its file, a timm architecture by name, or a file of outputs."""
     from stamp.errors import UserError
     from stamp.one_model import Candidate, read_candidate
 
-    if (arguments.load is None) == (arguments.timm is None):
-        raise UserError("no model: give --load with a YAML file, or --timm with a name")
+    if sum(one is not None for one in (arguments.load, arguments.timm, arguments.logits)) != 1:
+        raise UserError("one model: give --load with a YAML file, --timm with a name, or --logits")
+    if arguments.logits is not None:
+        if not arguments.logits.is_file():
+            raise UserError(f"no such file '{arguments.logits}'")
+        given = {"file": str(arguments.logits), "probabilities": arguments.probabilities}
+        return Candidate(arguments.model or arguments.logits.stem, {"source": "logits", **given})
     if arguments.load is not None:
         found = read_candidate(arguments.load, arguments.model)
         given = {"size": arguments.size, "channels": arguments.channels}
