@@ -61,7 +61,7 @@ def test_the_order_is_that_of_the_stages_whatever_was_printed_first() -> None:
 
 def test_outside_a_project_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="no Snakefile in .*: run this in the project's folder"):
+    with pytest.raises(UserError, match=r"no Snakefile in .*: run this in the project's folder"):
         dry_run()
 
 
