@@ -277,7 +277,7 @@ def _check_given(plan: config.Plan, study: str, model: config.Model) -> list[str
             ids = pl.read_parquet(table, columns=["image"])["image"].to_list()
             found = logits_of(model.load, view, ids, parts.classes, parts.task)
             present = found[:, ~np.isnan(found).all(axis=0)]
-            words.append(f"outputs of view '{view}': {described(found.shape, present)}")
+            words.append(f"view '{view}': {described(found.shape, present)}")
         else:
             path = file_of(model.load, view)
             read_in = read(path, model.load.get("outputs", parts.classes), parts.classes)

@@ -89,9 +89,13 @@ def counted(jobs: Sequence[Job]) -> str:
 
 
 def by_stage(jobs: Sequence[Job]) -> list[Job]:
-    """Jobs in the order of the stages: a dry run prints them in any order."""
+    """Jobs in the order of the stages, the source's first: a dry run prints them in any order."""
     place = {rule: number for number, rule in enumerate(STAGES)}
-    return sorted(jobs, key=lambda job: place.get(job.rule, len(STAGES)))
+
+    def order(job: Job) -> tuple[int, bool, str]:
+        return place.get(job.rule, len(STAGES)), "source" not in job.wildcards.values(), job.name
+
+    return sorted(jobs, key=order)
 
 
 def _field(line: str) -> tuple[str, str]:

@@ -1,0 +1,94 @@
+"""A dry run's text read back as jobs, and the order and counts that are shown of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stamp import status
+from stamp.dryrun import Job, by_stage, counted, dry_run, read
+from stamp.errors import UserError
+
+TEXT = """Job stats:
+job       count
+------  -------
+logits        1
+
+[Tue Nov 17 02:56:23 2026]
+rule score:
+    input: a.parquet, b.json
+    output: results/s/scores/m.parquet, results/s/scores/m.counts.parquet
+    log: results/s/logs/score/m.log
+    jobid: 7
+    reason: Missing output files: results/s/scores/m.parquet; Input files updated by another job: c
+    wildcards: study=s, model=m
+    resources: tmpdir=/tmp
+[Tue Nov 17 02:56:23 2026]
+rule logits:
+    output: results/s/logits/north/m.safetensors
+    log: results/s/logs/logits/north/m.log
+    jobid: 5
+    reason: Params have changed since last execution
+    wildcards: study=s, view=north, model=m
+[Tue Nov 17 02:56:23 2026]
+localrule all:
+    input: results/s/leaderboard.csv
+    jobid: 0
+    reason: Input files updated by another job: results/s/leaderboard.csv
+Job stats:
+job       count
+"""
+
+
+def test_jobs_are_read_with_wildcards_files_and_reason() -> None:
+    score, logits = read(TEXT)
+    assert (score.rule, score.wildcards) == ("score", {"study": "s", "model": "m"})
+    assert score.outputs == ("results/s/scores/m.parquet", "results/s/scores/m.counts.parquet")
+    assert score.logs == ("results/s/logs/score/m.log",)
+    assert score.reason.startswith("Missing output files: ")
+    assert (logits.name, score.name) == ("logits north", "score")
+    assert counted([score, logits, logits, Job("other")]) == "logits 2, score 1, other 1"
+
+
+def test_the_order_is_that_of_the_stages_whatever_was_printed_first() -> None:
+    views = [Job("logits", {"view": view}) for view in ("north", "source", "coast")]
+    jobs = [Job("score"), Job("unknown"), *views, Job("pixels")]
+    named = ["pixels", "logits source", "logits coast", "logits north", "score", "unknown"]
+    for order in (jobs, jobs[::-1]):
+        assert [job.name for job in by_stage(order)] == named
+
+
+def test_outside_a_project_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"no Snakefile in .*: run this in the project's folder"):
+        dry_run()
+
+
+@pytest.mark.parametrize(
+    ("reason", "there", "log", "state"),
+    [
+        ("Missing output files: o", False, None, "missing"),
+        ("Missing output files: o", False, "stamp: model 'm': it broke", "failed"),
+        ("Missing output files: o", False, "a traceback", "missing"),
+        ("Params have changed since last execution", True, "stamp: an old line", "stale"),
+        ("Updated input files: w.pt", True, None, "stale"),
+        ("Input files updated by another job: x", True, None, "stale"),
+    ],
+)
+def test_the_state_is_by_what_is_on_disk_and_what_snakemake_says(
+    tmp_path: Path, reason: str, there: bool, log: str | None, state: str
+) -> None:
+    output, said = tmp_path / "o", tmp_path / "l.log"
+    if there:
+        output.touch()
+    if log is not None:
+        said.write_text(log + "\n")
+    row = status.state_of("m", [Job("score", {}, (str(output),), (str(said),), reason)])
+    assert row.state == state
+    if state == "failed":
+        assert row.why == "score: it broke"
+
+
+def test_a_model_without_jobs_is_done() -> None:
+    assert status.state_of("m", []) == status.Row("m", "done", "")
