@@ -12,7 +12,7 @@ rule passes:
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
         weights=lambda wildcards: [] if is_given(wildcards) else weights_of(wildcards),
-        backbone=lambda wildcards: (weight_files(model_of(wildcards).load).get("backbone.file", [])),
+        backbone=more_weights_of,
     output:
         f"{RESULTS}/{{study}}/passes/{{model}}.json",
     log:

@@ -36,6 +36,7 @@ STAGES = (
     "score",
     "matched",
     "metrics",
+    "model_profile",
     "evaluate",
     "collect",
     "lines",
