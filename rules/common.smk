@@ -33,6 +33,11 @@ except UserError as mistake:
 for threshold in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
     os.environ.setdefault(threshold, str(2**30))
 
+# Jobs import the library of this checkout, even where another one is installed in the environment:
+# Snakemake puts a script's own folder last on the path.
+paths = [str(SCRIPTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+
 RESULTS = PLAN.results
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 FIGURES = ["targets", "ranks", "forest"]
