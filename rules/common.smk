@@ -21,6 +21,7 @@ from stamp.errors import UserError
 from stamp.labelmaps import digest as labels_digest
 from stamp.models.registry import versions
 from stamp.models.supplied import file_of, ids_file
+from stamp.surroundings import prepare as prepare_jobs
 
 try:
     PLAN = load_config(config)
@@ -28,15 +29,7 @@ try:
 except UserError as mistake:
     sys.exit(f"stamp: {mistake}")
 
-# glibc gives large blocks back to the system at once and takes them again for every batch; keeping
-# them saves the page faults, which are a good part of a small network's time on a CPU.
-for threshold in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
-    os.environ.setdefault(threshold, str(2**30))
-
-# Jobs import the library of this checkout, even where another one is installed in the environment:
-# Snakemake puts a script's own folder last on the path.
-paths = [str(SCRIPTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+prepare_jobs(SCRIPTS)
 
 RESULTS = PLAN.results
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
