@@ -12,7 +12,7 @@ from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
 
 from stamp import config
 from stamp.errors import UserError
-from stamp.pass_kinds import DEFAULTS, KINDS
+from stamp.pass_kinds import DEFAULTS, KINDS, OF_TARGETS
 
 CONFIG = {"studies": ["small_phantom"], "seed": 0}
 
@@ -336,8 +336,12 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
         "flip",
         "tta",
     ]
+    assert digits(files).target_kinds == []
     del study["metrics"]
-    assert set(wanted()) == set(KINDS)
+    assert set(wanted()) == set(KINDS) - set(OF_TARGETS)
+    assert digits(files).target_kinds == list(OF_TARGETS)
+    del study["targets"]
+    assert digits(files).target_kinds == []
 
 
 def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:

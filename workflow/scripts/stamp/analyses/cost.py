@@ -64,7 +64,7 @@ def table(data: Data) -> pl.DataFrame:
     for name, members in groups(data).items():
         needs = tuple({need for one in members for need in one.needs})
         parts = [source, _part(costs, "passes", sorted({k for one in members for k in one.passes}))]
-        if any(one.of_target for one in members):
+        if any(one.of_target and "probabilities" in one.needs for one in members):
             parts.append(costs.filter((pl.col("stage") == FORWARD) & (pl.col("part") != SOURCE)))
         parts.append(_part(costs, "metrics" if members[0].of_one_model else "lines"))
         titles = ", ".join(one.title for one in members)
