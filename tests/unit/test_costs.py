@@ -49,6 +49,7 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
             logits=[measured(tmp_path / f"l{k}.tsv", 1.0 + k) for k in range(2)],
             lines=measured(tmp_path / "lines.tsv", 9.0),
             passes=[manifest],
+            target_passes=[],
             **{
                 name: [measured(tmp_path / f"{name}.tsv", 0.5)]
                 for name in ("calibrate", "score", "metrics")

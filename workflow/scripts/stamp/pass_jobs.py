@@ -20,8 +20,8 @@ DECIDES = ("load", "versions", "classes", "seed", "code")  # beside weights, ima
 class Job:
     """The passes of one model on the source or on the targets.
 
-    ``params`` has what decides every kind, see ``DECIDES``. ``weights`` are the files that the
-    model is read from, the first of them its own; ``device`` is called when the model is loaded.
+    ``params`` has what decides every kind, see ``DECIDES``; ``device`` is called when the model is
+    loaded.
     """
 
     model: str
@@ -35,10 +35,6 @@ class Job:
     device: Callable[[], str]
     threads: int | None = None
 
-    def give_none(self, manifest: str | Path) -> None:
-        """The manifest of a model that is a file of outputs."""
-        self._write(manifest, {kind: {"reason": GIVEN} for kind in self.kinds})
-
     def run(self, manifest: str | Path, images: Images, records: Sequence[str | Path]) -> None:
         """Make the kinds that are not there already; ``records`` are of the pixel caches."""
         read = [file for file in (self.own_weights, self.more_weights) if file]
@@ -51,7 +47,8 @@ class Job:
         provenance = card(self.model, self.view, self.params["load"]["source"])
         load, folder = self._loader(images), Path(manifest).parent
         how = (made_from, self.settings, load, provenance)
-        self._write(manifest, make_all(folder, self.model, self.kinds, *how))
+        entries = make_all(folder, self.model, self.kinds, *how)
+        write_manifest(manifest, self.model, self.study, entries)
 
     def _loader(self, images: Images) -> Callable[[], Model]:
         def load() -> Model:
@@ -65,6 +62,12 @@ class Job:
 
         return load
 
-    def _write(self, manifest: str | Path, entries: Mapping[str, Any]) -> None:
-        found = {"model": self.model, "study": self.study, "passes": entries}
-        write_json(Path(manifest), found)
+
+def write_manifest(path: str | Path, model: str, study: str, entries: Mapping[str, Any]) -> None:
+    """The manifest of a model's passes, an entry a kind."""
+    write_json(Path(path), {"model": model, "study": study, "passes": entries})
+
+
+def write_none(path: str | Path, model: str, study: str, kinds: Sequence[str]) -> None:
+    """The manifest of a model that is a file of outputs, so that nothing can be run."""
+    write_manifest(path, model, study, {kind: {"reason": GIVEN} for kind in kinds})
