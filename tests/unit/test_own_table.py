@@ -233,6 +233,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         (["--controls", "score"], "no column 'score' to control for: known: far"),
         (["--permutations", "0"], "--permutations 0: at least 1 is needed"),
         (["--level", "95"], "--level 95.0: must lie between 0 and 1"),
+        (["--equivalence", "0"], "--equivalence 0.0: must lie above 0 and be 2 at the most"),
     ],
 )
 def test_an_argument_that_can_not_be_is_one_line(

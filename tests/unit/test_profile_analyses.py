@@ -388,7 +388,11 @@ def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:
     own = known(data, "cv", None, keys)
     row = one(bounds.table(data), models="declared", outcome=STAMP, term="cv")
     assert (row["median"], row["highest"]) == pytest.approx((np.median(own), own.max()))
-    assert "no bound" in bounds.sentence(bounds.table(data))
+    said = bounds.sentence(bounds.table(data))
+    assert "no bound" in said and f"of {len(keys)} models with a score above 0" in said
+    below = pl.when(pl.col("model") == keys[0]).then(-0.1).otherwise("stamp")
+    data = replace(data, scores=data.scores.with_columns(stamp=below))
+    assert f"of {len(keys) - 1} models with a score above 0" in bounds.sentence(bounds.table(data))
 
 
 # Figures -----------------------------------------------------------------------------------------

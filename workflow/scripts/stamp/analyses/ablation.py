@@ -90,12 +90,12 @@ def table(data: Data) -> pl.DataFrame:
     """Rho of each part and of the score with each outcome, over one set of models a filter.
 
     ``within`` enters with its sign changed, so that more should mean better; of the ratio less
-    should. ``minus_reference`` is oriented rho minus STAMP's.
+    should. ``minus_reference`` is oriented rho minus STAMP's; that of the ratio is 0 and no test.
     """
     rows: list[dict[str, Any]] = []
     for which in FILTERS:
         chosen = subset(data, which)
-        found = compare(chosen, DIRECTIONS, STAMP, data)
+        found = compare(chosen, DIRECTIONS, STAMP, data, twins=("ratio",))
         if chosen.reason and chosen.outcomes:
             found = [{**chosen.about, "reason": chosen.reason}]
         for row in found:
