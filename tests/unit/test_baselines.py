@@ -219,6 +219,17 @@ def test_holm_is_the_published_example_and_keeps_order() -> None:
     assert baselines.holm(np.array([0.6, 0.9])).tolist() == [1.0, 1.0]
 
 
+def test_where_resamples_are_too_few_for_so_many_tests_the_sentence_says_that_none_could() -> None:
+    few = baselines.table(study())
+    tests = len(few.filter(models="declared").drop_nulls("minus_stamp_p"))
+    assert few.filter(models="declared")["least_holm"][0] == pytest.approx(2 * tests / 301)
+    assert "none could" in baselines.sentence(few.with_columns(least_holm=pl.lit(0.06)))
+    settings = {"permutations": 100, "resamples": 2000, "level": 0.95}
+    many = baselines.table(study(settings=settings))
+    assert many["least_holm"].max() < 0.05
+    assert "none could" not in baselines.sentence(many)
+
+
 def test_the_sentence_names_the_best_and_stamp_s_place() -> None:
     said = baselines.sentence(baselines.table(study()))
     assert said.startswith("Of 4 predictors, Entropy has the largest oriented")

@@ -60,6 +60,7 @@ TABLE = {
         for column in ("minus_stamp", "minus_source")
         for end in ("", "_low", "_high", "_p", "_holm")
     },
+    "least_holm": pl.Float64,
     "reason": pl.String,
 }
 MODELS = {
@@ -250,7 +251,11 @@ def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[st
 
 
 def table(data: Data) -> pl.DataFrame:
-    """Every predictor with every outcome under each filter, Holm-corrected within a filter."""
+    """Every predictor with every outcome under each filter, Holm-corrected within a filter.
+
+    ``least_holm`` is the least that the smallest corrected p can be, 2 m / (B + 1) of m tests and B
+    resamples: where it is not below 0.05, nothing could be.
+    """
     names = shown_outcomes(data)
     if not names:
         return nothing(TABLE, "the study has no targets, so there is no outcome")
@@ -259,8 +264,10 @@ def table(data: Data) -> pl.DataFrame:
         rows = [row for outcome in names for row in compared(data, which, outcome)]
         for column in ("minus_stamp", "minus_source"):
             p = np.array([row.get(f"{column}_p", np.nan) for row in rows], dtype=float)
+            least = min(1.0, 2 * int((~np.isnan(p)).sum()) / (data.settings["resamples"] + 1))
             for row, corrected in zip(rows, holm(p), strict=True):
                 row[f"{column}_holm"] = corrected
+                row["least_holm"] = least
         every += rows + _averages(rows, data.texts["relabelled"])
     return frame(every, TABLE)
 
@@ -296,4 +303,7 @@ def sentence(table: pl.DataFrame) -> str:
     if len(source) and best["predictor"] != SOURCE_METRIC:
         said += f", the source metric has {number(source[0])}"
     tests = f"{apart} of {len(tested)} differences from STAMP have p < 0.05"
+    least = tested["least_holm"].max()
+    if isinstance(least, float) and least >= 0.05:
+        tests += f" (none could: so many tests of so few resamples have p {least:.2g} at the least)"
     return f"{said}. After Holm's correction {tests}."
