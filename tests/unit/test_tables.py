@@ -111,6 +111,15 @@ def test_an_outcome_that_one_model_lacks_is_left_out_of_the_mean() -> None:
     assert outcomes.values(table, "mean", MODELS) == pytest.approx([k / 10 for k in range(8)])
 
 
+def test_a_mean_has_no_standard_error_where_one_of_its_parts_has_none() -> None:
+    rows = evaluation("m", "t", {"all": 0.5, "blur-1": 0.6, "blur-2": 0.8, "fog-1": 0.7})
+    gap = (pl.col("domain") == "blur-2") & (pl.col("class") == "macro")
+    table = pl.DataFrame(rows).with_columns(se=pl.when(gap).then(None).otherwise("se"))
+    found = {row["outcome"]: row for row in outcomes.outcomes(table, {"t": "kind"}).to_dicts()}
+    assert (found["t/blur"]["value"], found["t/blur"]["se"]) == (pytest.approx(0.7), None)
+    assert found["t/fog"]["se"] == pytest.approx(0.01) and found["mean"]["se"] is None
+
+
 def test_a_target_of_one_domain_is_taken_as_a_whole() -> None:
     table = outcomes.outcomes(pl.DataFrame(evaluation("m", "t", {"all": 0.7})), {"t": "domain"})
     assert outcomes.outcome_names(table) == ["t", "mean"]
