@@ -40,7 +40,8 @@ def study(**changes: Any) -> Data:
             ("far", quality[number]),
             ("near", quality[number] + rng.normal(0, 0.1)),
         ):
-            evaluations.append({"model": model, "view": view, "value": value, **common})
+            share = float(np.clip(value, 0, 1))
+            evaluations.append({"model": model, "view": view, "value": share, **common})
         blank = {"view": None, "domain": None, "n": 9, "reason": None}
         metrics.append(
             {"model": model, "metric": "entropy", "value": -(quality[number] ** 3), **blank}

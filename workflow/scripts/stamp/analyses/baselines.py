@@ -150,16 +150,19 @@ def predictors(
     """Every predictor of an outcome, one number a model, NaN where a model has none.
 
     Accuracy on the line is each model's outcome as the line through the other models' source and
-    target values predicts it: it needs their target labels, and is here for reference.
+    target values predicts it: it needs their target labels, and is here for reference. Values
+    outside 0 to 1 have no probit, and no line.
     """
     beside = source_outcome(data.outcomes, outcome)
     source = values(data.outcomes, beside, keys)
     n = [images(data, name) or CLIP for name in (beside, outcome)]
+    shares = not (np.stack([source, truth]) < 0).any() and not (np.stack([source, truth]) > 1).any()
+    line = accuracy_on_the_line(source, truth, *n).loo if shares else np.full(len(keys), np.nan)
     tried = [one.name for one in METRICS if (data.metrics["metric"] == one.name).any()]
     return {
         STAMP: stamp,
         SOURCE_METRIC: source,
-        ON_LINE: accuracy_on_the_line(source, truth, *n).loo,
+        ON_LINE: line,
         **{name: metric_values(data, name, outcome, keys) for name in tried},
     }
 

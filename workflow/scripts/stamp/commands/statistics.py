@@ -123,15 +123,19 @@ def _figures(drawn: Any, out: Path) -> Iterable[Write]:
 
 
 def _analyses(data: Data, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
-    """The analyses that read nothing but scores and outcomes, and their figures."""
+    """The analyses that read nothing but scores and outcomes, and their figures.
+
+    ``baselines`` is among them: of a table without metrics it compares the score with the source
+    metric and with accuracy on the line.
+    """
     from dataclasses import replace
     from importlib import import_module
     from importlib.util import find_spec
 
     from stamp.analysis_registry import ANALYSES, OPTIONS
 
-    for name in [one for one, inputs in ANALYSES.items() if not inputs]:
-        mine = replace(data, options={key: options[key] for key in OPTIONS.get(name, ())})
+    for name in [one for one, inputs in ANALYSES.items() if not inputs or one == "baselines"]:
+        mine = replace(data, options={key: options.get(key) for key in OPTIONS.get(name, ())})
         module = import_module(f"stamp.analyses.{name}")
         table, models = module.table(mine), module.models(mine)
         yield _table(out / "analyses" / f"{name}.csv", table)
