@@ -331,10 +331,14 @@ def scored_of(study):
     }
 
 
+def forwarded_views(study):
+    """The views that logits are kept for: the source's, its further labeled images, targets."""
+    return ["source", *(["id"] if study.id else []), *cached_targets(study)]
+
+
 def forwarded(study):
     """Every model with every view that its logits are kept for."""
-    views = ["source", *cached_targets(study)]
-    return [[model, view] for model in study.models for view in views]
+    return [[model, view] for model in study.models for view in forwarded_views(study)]
 
 
 def passes_of(folder, kinds):

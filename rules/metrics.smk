@@ -95,7 +95,7 @@ rule costs:
     input:
         views=lambda wildcards: expand(
             f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
-            view=["source", *cached_targets(study_of(wildcards))],
+            view=forwarded_views(study_of(wildcards)),
         ),
         logits=lambda wildcards: [
             f"{RESULTS}/{wildcards.study}/benchmarks/logits/{view}/{model}.tsv"
@@ -119,7 +119,7 @@ rule costs:
         ENVIRONMENT
     params:
         models=lambda wildcards: list(study_of(wildcards).models),
-        views=lambda wildcards: ["source", *cached_targets(study_of(wildcards))],
+        views=lambda wildcards: forwarded_views(study_of(wildcards)),
         forwarded=lambda wildcards: forwarded(study_of(wildcards)),
         code=code_of("costs.py"),
     script:

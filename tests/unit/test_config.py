@@ -373,3 +373,12 @@ def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> Non
     study["statistics"]["delta"] = {"ucy": 0.5}
     said = mistake(files, studies=["small_digits"])
     assert said.endswith("statistics.delta: unknown outcome 'ucy': did you mean 'uci'?")
+
+
+def test_the_margin_of_equivalence_is_above_0(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).statistics["equivalence"] is None
+    study["statistics"] = {**study.get("statistics", {}), "equivalence": 0.05}
+    assert digits(files).statistics["equivalence"] == 0.05
+    study["statistics"]["equivalence"] = 0
+    assert "statistics.equivalence" in mistake(files, studies=["small_digits"])

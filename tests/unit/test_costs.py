@@ -94,6 +94,20 @@ def test_a_predictor_costs_its_own_passes_and_those_it_shares_with_stamp() -> No
     assert "Target images took 3.1 times as long" in cost.sentence(found)
 
 
+def test_further_labeled_source_images_cost_the_source_metric_and_nothing_else() -> None:
+    jobs = (("source", 100, 10.0), ("id", 400, 40.0), ("far", 300, 30.0))
+    rows = [
+        dict(zip(COLUMNS, (model, "logits", part, images, seconds), strict=True))
+        for model in MODELS
+        for part, images, seconds in jobs
+    ]
+    found = cost.table(dataclasses.replace(study(), costs=table(rows)))
+    images = dict(found.select("predictor", "images_per_model").iter_rows())
+    assert images["STAMP"] == images["Outputs"] == 100
+    assert images["Source metric"] == 500
+    assert images["Target images"] == 400
+
+
 def test_a_study_without_measurements_says_so() -> None:
     empty = dataclasses.replace(study(), costs=table([]))
     assert "no job of the study has been measured" in cost.sentence(cost.table(empty))

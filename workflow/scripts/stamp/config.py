@@ -57,6 +57,7 @@ STATISTICS_DEFAULTS = {
     "minimum": 10,
     "mixed": False,
     "delta": None,  # the median of each outcome
+    "equivalence": None,  # that of the analysis: 0.1
 }
 CONFIG = "config/config.yaml"
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
