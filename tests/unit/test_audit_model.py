@@ -202,7 +202,24 @@ def test_a_constant_model_has_no_score_and_the_card_says_why(
              "--pairs", "9999"],
             "temporal pairs are eligible, 9999 asked",
         ),
-        (["--study", "x", "--data", "clinic/table.csv"], "leave out the others"),
+        (
+            ["--study", "x", "--data", "clinic/table.csv"],
+            "--data has no use beside --study x: leave it out",
+        ),
+        (["--study", "x", "--calibration-count", "9"], "--calibration-count has no use beside"),
+        (["--study", "x", "--scale"], "--scale has no use beside --study x"),
+        (
+            ["--data", "clinic/table.csv", "--logits", "o.csv", "--size", "9"],
+            "--size has no use beside --logits",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--load", "block.yaml", "--no-probabilities"],
+            "--probabilities has no use beside --load",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--logits", "o.csv", "--classes", "Mass,Edema,Mass"],
+            "--classes names 'Mass' twice",
+        ),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(
@@ -212,6 +229,94 @@ def test_a_mistake_is_one_line(
     zoo = {"aa": entry, "cc": {**entry, "load": {"source": "tim"}}}
     (folder / "zoo.yaml").write_text(yaml.safe_dump(zoo))
     assert line in refused(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("--pairs", "0"),
+        ("--pairs", "-3"),
+        ("--pairs", "many"),
+        ("--resamples", "0"),
+        ("--calibration-count", "-1"),
+        ("--seed", "-1"),
+        ("--threads", "0"),
+        ("--size", "0"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], argument: str, value: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["audit-model", "--data", "no-such-table.csv", argument, value])
+    assert caught.value.code == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert f"error: argument {argument}: '{value}' is no whole number of " in said
+
+
+def outputs_of(table: Path, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
+    """A table's image ids, and logits drawn for them."""
+    ids = pl.read_csv(table)["file"].alias("image")
+    return ids.to_frame(), np.random.default_rng(seed).normal(size=(len(ids), len(LABELED)))
+
+
+def write_given(file: Path, ids: pl.DataFrame, values: np.ndarray) -> None:
+    ids.with_columns(
+        pl.Series(name, values[:, place]) for place, name in enumerate(LABELED)
+    ).write_csv(file)
+
+
+def test_the_card_of_a_file_of_outputs_does_without_parameters(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The README's own line: nobody knows how many parameters a file of outputs has."""
+    write_given(Path("outputs.csv"), *outputs_of(Path("clinic/table.csv")))
+    given = ["--data", "clinic/table.csv", "--logits", "outputs.csv", "--resamples", "50"]
+    assert main(["audit-model", *given]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Model       outputs\nData        clinic/table.csv: ")
+    assert "parameters" not in text
+
+
+def test_probabilities_are_never_taken_for_logits(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids, logits = outputs_of(Path("clinic/table.csv"))
+    write_given(Path("logits.csv"), ids, logits)
+    write_given(Path("p.csv"), ids, 1 / (1 + np.exp(-logits)))
+    data = ["--data", "clinic/table.csv", "--resamples", "50", "--json"]
+    assert "look like probabilities" in refused(capsys, *data, "--logits", "p.csv")
+    scores = []
+    for more in (["logits.csv"], ["p.csv", "--probabilities"], ["p.csv", "--no-probabilities"]):
+        assert main(["audit-model", *data, "--logits", *more]) == 0
+        scores.append(json.loads(capsys.readouterr().out)["stamp"])
+    assert scores[1] == pytest.approx(scores[0], abs=1e-9)
+    assert abs(scores[2] - scores[0]) > 1e-4  # whoever insists gets a second sigmoid
+
+
+def test_a_label_that_is_no_number_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.read_csv("clinic/table.csv", infer_schema=False)
+    first = table["file"][0]
+    typo = pl.when(pl.col("file") == first).then(pl.lit("O")).otherwise("Effusion")
+    table.with_columns(Effusion=typo).write_csv("clinic/typo.csv")
+    more = ["--classes", ",".join(LABELED), "--load", "block.yaml", "--file", "w.safetensors"]
+    line = refused(capsys, "--data", "clinic/typo.csv", *more)
+    assert f"image '{first}': Effusion is 'O', but must be a number or empty" in line
+
+
+def test_a_place_that_can_not_be_written_to_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The system's own word for it, of every command that writes."""
+    write_given(Path("o.csv"), *outputs_of(Path("clinic/table.csv")))
+    data = ["--data", "clinic/table.csv", "--logits", "o.csv", "--resamples", "20"]
+    line = refused(capsys, *data, "--out", "o.csv/card.json")
+    assert line.startswith("o.csv/card.json: can't be written: ")
+    assert main(["example-data", "o.csv/new"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("stamp: o.csv/new/clinic/images: Not a directory\n")
 
 
 def test_a_timm_network_with_a_file_needs_no_yaml(

@@ -88,7 +88,7 @@ def text(found: Mapping[str, Any]) -> str:
     """The card for a reader: the numbers, then what they mean."""
     kind, level = found["semantic"], f"{100 * found['level']:g} %"
     lines = [
-        ("Model", f"{found['model']}, {found['parameters']:,} parameters"),
+        ("Model", _model(found)),
         (
             "Data",
             f"{found['data']}: {found['n_semantic']:,} {kind} and {found['n_random']:,} random "
@@ -110,6 +110,12 @@ def text(found: Mapping[str, Any]) -> str:
     ]
     shown = [f"{name:<12}{line}" for name, line in lines if line]
     return "\n".join([*shown, "", *(wrap(_meaning(found), 88))])
+
+
+def _model(found: Mapping[str, Any]) -> str:
+    """The model's name, and its size where somebody knows it."""
+    size = found["parameters"]
+    return found["model"] + ("" if size is None else f", {size:,} parameters")
 
 
 def _score(found: Mapping[str, Any], level: str) -> str:

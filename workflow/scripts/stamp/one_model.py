@@ -160,7 +160,7 @@ def read_candidate(file: Path, key: str | None) -> Candidate:
     if not isinstance(block, dict):
         raise UserError(f"{file}: no load block")
     name = key or file.stem
-    return Candidate(name, _checked(block, f"{file}: {name}"), tuple(document.get("saw", ())))
+    return Candidate(name, _checked(block, f"{file}: {name}"), tuple(document.get("saw") or ()))
 
 
 def _checked(block: Mapping[str, Any], where: str) -> dict[str, Any]:
