@@ -58,7 +58,7 @@ def load_block(kind: str, name: str, given: Mapping[str, Any], pixels: Mapping[s
 
     ``pixels`` are the study's; of them only those stand in the block that differ or are needed.
     """
-    told = {key: value for key, value in given.items() if value not in (None, {}, False)}
+    told = {key: value for key, value in given.items() if value is not None and value != {}}
     if "file" in told and kind not in ("timm", "torchxrayvision", "python"):
         raise UserError(f"--file is not for --{kind}, which names its file itself")
     return {**BLOCKS[kind](name, told, pixels), **told}
@@ -111,7 +111,9 @@ def _onnx(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
         raise UserError(f"{name}: no such file")
     shape = Sessions(Path(name), told.get("output")).input.shape
     block: Block = {"source": "onnx", "file": name}
-    size = shape[-1] if isinstance(shape[-1], int) else pixels.get("size")
+    size = pixels.get("size")
+    if len(shape) == 4 and isinstance(shape[-1], int):  # any other shape is refused by the loader
+        size = shape[-1]
     if size != pixels.get("size"):
         block["pixels"] = {"size": size, **told.pop("pixels", {})}
     return block

@@ -99,13 +99,25 @@ def fit(
     for names, verb in ((missing, "lacks"), (extra, "has an unknown")):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise UserError(f"{where}: does not fit the architecture: {verb} '{names[0]}'{more}")
+            hint = _prefix(state, own)
+            raise UserError(
+                f"{where}: does not fit the architecture: {verb} '{names[0]}'{more}{hint}"
+            )
     if shapes:
         found, wanted = (list(each[shapes[0]].shape) for each in (state, own))
         raise UserError(
             f"{where}: does not fit the architecture: '{shapes[0]}' is {found}, not {wanted}"
         )
     module.load_state_dict({name: state[name] for name in own if name in state}, strict=False)
+
+
+def _prefix(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """A hint where names fit but for what a training script put before all of them."""
+    starts = {name.partition(".")[0] + "." for name in state}
+    start = starts.pop() if len(starts) == 1 else ""
+    if start and any(name.removeprefix(start) in own for name in state):
+        return f": its names begin with '{start}', so give prefix: {start}"
+    return ""
 
 
 def read_weights(
