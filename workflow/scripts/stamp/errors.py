@@ -40,13 +40,20 @@ def run(main: Callable[[Any], None], job: Any) -> None:
     except Exception:
         _log(job, traceback.format_exc())
         raise
+    for path in _logs(job):
+        path.unlink(missing_ok=True)  # what an earlier attempt said is true no more
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
+def _logs(job: Any) -> list[Path]:
+    """The log files of a job."""
+    return [Path(str(path)) for path in getattr(job, "log", [])]
+
+
 def _log(job: Any, text: str) -> None:
     """Write to the logs of a job."""
-    for path in map(Path, map(str, getattr(job, "log", []))):
+    for path in _logs(job):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
