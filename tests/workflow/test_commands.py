@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from networks import ARCH, ARGS, network, write_onnx
-from page import blocks, output, prepare
-from project import PHANTOM, ROOT, Project, Run
+from project import PHANTOM, Project, Run
 
 ZOO = "config/zoo/small_phantom.yaml"
 TEXTS = ["--family", "CNN", "--objective", "supervised", "--regime", "plain"]
@@ -184,13 +183,3 @@ def test_status_works_before_anything_has_run_and_says_what_is_not_pinned(tmp_pa
         1,
         "stamp: config/config.yaml: unknown key 'seeds': did you mean 'seed'?\n",
     )
-
-
-def test_the_page_on_adding_a_model_shows_what_its_commands_print(tmp_path: Path) -> None:
-    """Regenerate it with ``PYTHONPATH=workflow/scripts:tests python tests/page.py <page>``."""
-    project = prepare(tmp_path / "project")
-    page = ROOT / "docs" / "add-a-model.md"
-    commands = list(blocks(page.read_text()))
-    assert len(commands) >= 7
-    for command, shown in commands:
-        assert output(project, command) == shown, command

@@ -227,8 +227,8 @@ def tell_interval(
     report.say("")
     report.say(f"interval: {100 * level:g} %, half-width {wanted:g} wanted, from {kind} pairs")
     if not pairs or not units:
-        alone = "no group has two images" if kind == "class" else "there is nothing to score"
-        report.found(ERROR, f"no {kind} pair: {alone}")
+        why = "no group has two images" if kind == "class" else "there is nothing to score"
+        report.found(ERROR, f"no {kind} pair: {why}")
         return
     if measured:
         number, widest = max(measured, key=lambda one: scaled(one[0], one[1], wanted))

@@ -159,7 +159,7 @@ def _candidate(arguments: argparse.Namespace) -> Candidate:
     if arguments.logits is not None:
         if not arguments.logits.is_file():
             raise UserError(f"no such file '{arguments.logits}'")
-        block = {"source": "logits", "file": str(arguments.logits)}
+        block: dict[str, Any] = {"source": "logits", "file": str(arguments.logits)}
         if arguments.probabilities is not None:
             block["probabilities"] = arguments.probabilities
         return Candidate(arguments.model or arguments.logits.stem, block)
