@@ -267,6 +267,25 @@ def test_weights_whose_names_all_begin_alike_say_which_prefix_to_give(
     load_model({**block, "prefix": "module."}, CLASSES, None)
 
 
+def test_weights_and_programs_that_are_taken_for_each_other_say_what_they_are(
+    made: dict[str, Any], tmp_path: Path
+) -> None:
+    state = tmp_path / "state.pt"
+    torch.save(network(len(CLASSES), SIZE).state_dict(), state)
+    with pytest.raises(UserError) as caught:
+        load_model({**made["blocks"]["torchscript"], "file": str(state)}, CLASSES, None)
+    assert str(caught.value).endswith(
+        "it holds weights and no program, so source: checkpoint with its arch"
+    )
+    block = {"source": "checkpoint", "arch": ARCH, "arch_args": ARGS, **COMMON}
+    program = made["blocks"]["torchscript"]["file"]
+    with pytest.raises(UserError) as caught:
+        load_model({**block, "file": program}, CLASSES, None)
+    assert str(caught.value) == (
+        f"{program}: can't be read as weights: it is a program, so source: torchscript"
+    )
+
+
 def test_a_channels_last_file_and_a_file_of_something_else_are_one_line(tmp_path: Path) -> None:
     class Last(nn.Module):
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:

@@ -56,7 +56,10 @@ def read_state(path: Path, prefix: str = "") -> State:
     except pickle.UnpicklingError as error:
         raise refused(path, error) from None
     except Exception as error:
-        raise UserError(f"{path}: can't be read as weights: {first_line(error)}") from None
+        line = first_line(error)
+        if "TorchScript archive" in line:  # torch would advise to run whatever is in there
+            line = "it is a program, so source: torchscript"
+        raise UserError(f"{path}: can't be read as weights: {line}") from None
     return plain(state, path, prefix)
 
 
