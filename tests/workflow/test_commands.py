@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
-from networks import ARCH, ARGS, network, write_onnx
+from networks import ARCH, ARGS, network, write_onnx, write_outputs, write_torchscript
 from project import PHANTOM, Project, Run
 
 ZOO = "config/zoo/small_phantom.yaml"
@@ -39,7 +40,19 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     module = network(len(PHANTOM["classes"]), PHANTOM["pixels"]["size"])
     write_weights(module, folder / "w.safetensors", {})
     write_onnx(module, folder / "w.onnx", PHANTOM["pixels"]["size"])
+    write_torchscript(network(5, 32), folder / "five.pt", 32)
+    write_scalar(folder / "scalar.onnx")
     return folder
+
+
+def write_scalar(path: Path) -> None:
+    """A file whose input is one number."""
+    from onnx import TensorProto, helper, save
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, []) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    opset = helper.make_opsetid("", 13)
+    save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
 
 
 def checkpoint(weights: Path) -> list[str]:
@@ -94,6 +107,11 @@ def test_a_dry_run_and_every_failure_leave_the_file_as_it_was(
         (["--timm", "resnet5O.a1_in1k"], "unknown architecture 'resnet5O': did you mean"),
         (["--torchxrayvision", "densenet121-res224-nhi"], "did you mean 'densenet121-res224-nih'?"),
         (["--python", "own:make", *normal], "code is run only with `allow_code: true`"),
+        (
+            ["--torchscript", str(weights / "five.pt"), *normal],
+            "stamp: model 'chest': outputs have shape [5], but the study has 8 classes",
+        ),
+        (["--onnx", str(weights / "scalar.onnx"), *normal], "its input has shape [], not [n,"),
     ]:
         done = stamp(project, *NEW, *arguments)
         assert done.code == 1, done.text
@@ -103,6 +121,23 @@ def test_a_dry_run_and_every_failure_leave_the_file_as_it_was(
     assert file.read_text() == before
     assert file.stat().st_mtime_ns == stat.st_mtime_ns
     assert not list(file.parent.glob(".*"))
+
+
+def test_before_anything_has_run_outputs_and_splits_are_checked_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """No view is known yet, but probabilities are, and so are the splits that the study names."""
+    project = Project.create(tmp_path / "project", {"small_phantom": PHANTOM})
+    p = np.random.default_rng(0).uniform(size=(9, 8))
+    file = write_outputs(tmp_path / "p.csv", [*"abcdefghi"], p, PHANTOM["classes"])
+    done = stamp(project, *NEW, "--logits", str(file), "--dry-run")
+    assert (done.code, "look like probabilities" in done.text) == (1, True), done.text
+    given = ["--logits", str(file), "--no-probabilities", "--saw", "train", "tset", "--dry-run"]
+    done = stamp(project, *NEW, *given)
+    assert done.code == 0, done.text
+    assert "probabilities: false" in done.text
+    assert "note: saw: the source has no split 'tset': did you mean 'test'?\n" in done.text
+    assert "no split 'train'" not in done.text
 
 
 def states(project: Project, study: str = "small_phantom") -> dict[str, tuple[str, str]]:

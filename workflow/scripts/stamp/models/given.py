@@ -134,7 +134,7 @@ def logits_of(
             f"the first is '{absent[IMAGE][0]}'"
         )
     chosen = choose(table.names, classes, f"{path}: outputs")
-    values = _as_logits(table.values[found["row"].to_numpy()], block, task, path, lacking(chosen))
+    values = as_logits(table.values[found["row"].to_numpy()], block, task, path, lacking(chosen))
     whole = np.full((len(values), len(classes)), np.nan, np.float32)
     for place, output in enumerate(chosen):
         if output is not None:
@@ -142,7 +142,7 @@ def logits_of(
     return whole
 
 
-def _as_logits(
+def as_logits(
     values: np.ndarray,
     block: Mapping[str, Any],
     task: str,
