@@ -234,7 +234,10 @@ def notes(found: np.ndarray, told: str | None, task: str) -> list[str]:
 
 
 def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
-    """A note where a model ``saw`` a split that is not the source's: it would have no effect."""
+    """A note where a model ``saw`` a split that is not the source's: it would have no effect.
+
+    Before the index is made, only what looks like a misspelt split of the study is noted.
+    """
     parts = plan.studies[study]
     known = {parts.calibration["split"], *parts.pairs["split"]}
     known |= {parts.source[part] for part in ("train", "val") if part in parts.source}
@@ -244,8 +247,12 @@ def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
         import polars as pl
 
         known |= set(pl.read_parquet(index, columns=["split"])["split"].drop_nulls())
-    unknown = [split for split in parts.models[key].saw if split not in known]
-    return [f"note: saw: the source has no split '{one}': {suggest(one, known)}" for one in unknown]
+    hints = {one: suggest(one, known) for one in parts.models[key].saw if one not in known}
+    return [
+        f"note: saw: the source has no split '{one}': {hint}"
+        for one, hint in hints.items()
+        if index.is_file() or hint.startswith("did you mean")
+    ]
 
 
 def _sample(plan: config.Plan, study: str, model: config.Model) -> tuple[np.ndarray, str]:
