@@ -362,6 +362,31 @@ def test_the_standing_counts_placed_models_and_leaves_the_model_itself_out(tmp_p
     assert none is None
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("place,model,stamp\n1,x,good\n", "a place or stamp is no number"),
+        ("place,models,stamp\n1,x,0.5\n", "no column 'model': did you mean 'models'?"),
+        ("", "can't be read as a leaderboard"),
+    ],
+)
+def test_a_leaderboard_that_is_none_is_one_line_before_any_work(
+    tmp_path: Path, text: str, line: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tmp_path / "board.csv"
+    board.write_text(text)
+    data = ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors"]
+    assert main(["audit-model", *data, "--among", str(board)]) == 1
+    assert capsys.readouterr().err == f"stamp: {board}: {line}\n"  # and no bar of pixels
+
+
+def test_models_that_are_called_by_numbers_stand_among_others(tmp_path: Path) -> None:
+    board = tmp_path / "board.csv"
+    board.write_text("place,model,stamp\n1,007,0.9\n2,8,0.1\n,9,\n")
+    found = card.standing(audited(0.5, 0.4, 0.6, np.zeros(3)), "007", 0.95, board)
+    assert found is not None and (found.place, found.models) == (1, 1)
+
+
 def test_on_the_same_pairs_the_standing_is_of_joint_draws(tmp_path: Path) -> None:
     """Two models whose draws move together never change places, though their intervals overlap."""
     draws = np.random.default_rng(0).normal(0.5, 0.1, 1000)

@@ -85,12 +85,14 @@ def run(arguments: argparse.Namespace) -> None:
     model = _candidate(arguments)
     weights = weights_file(model, arguments.file)
     device = choose(arguments.device)
-    how = (weights, device, arguments.threads, project.allow_code)
-    found = audit(named, model, settings, *how)
     among = arguments.among
     board = Path(project.results) / (arguments.study or "") / "leaderboard.csv"
     if among is None and arguments.study and board.is_file():
         among = board
+    if among:
+        card.reference(among)  # what is wrong with it is said before the work
+    how = (weights, device, arguments.threads, project.allow_code)
+    found = audit(named, model, settings, *how)
     level = settings.statistics["level"]
     place = card.standing(found, model.key, level, among) if among else None
     about = card.record(found, settings, model.key, place)
