@@ -65,7 +65,7 @@ def _of_study(
     columns = label_columns(study.task, study.classes)
     where = f"study '{study.name}' (split {', '.join(how['split'])})"
     tell_pairs(report, pair_counts(rows, columns, how["order"], how["same"]), where)
-    if how["order"] == "order":
+    if how["order"] == "order" and {kind, *how["also"]} != {"class"}:
         undated(report, rows)
     if how["random"] == "different_group":
         one_group(report, rows)
@@ -158,12 +158,12 @@ def pair_counts(
         "changed, all consecutive": ("changed", "all_consecutive"),
     }
     no_labels = not set(columns) <= set(rows.columns) or not labeled_at_all(rows, columns)
-    undated = int(rows["order"].is_null().sum()) if order == "order" else 0
+    no_visit = int(rows["order"].is_null().sum()) if order == "order" else 0
     for name, (kind, mode) in kinds.items():
-        if undated == len(rows):
+        if no_visit == len(rows):
             found[name] = "no visit or date"
-        elif undated:
-            found[name] = f"{plural(undated, 'image')} without a visit or date"
+        elif no_visit:
+            found[name] = f"{plural(no_visit, 'image')} without a visit or date"
         elif kind != "temporal" and no_labels:
             found[name] = "no labels"
         else:
@@ -304,8 +304,9 @@ def check_dataset(report: Report, rows: pl.DataFrame, classes: Sequence[str]) ->
 
 def nearly_labels(report: Report, rows: pl.DataFrame) -> None:
     """Columns that are 0 or 1 in most rows but not in all, so that they are no classes."""
-    others = [name for name in rows.columns if name not in (*COLUMNS, "class")]
-    for name in [name for name in others if rows[name].dtype != pl.Int8]:
+    plain = {name: kind for name, kind in rows.schema.items() if not kind.is_nested()}
+    others = {name: kind for name, kind in plain.items() if name not in (*COLUMNS, "class")}
+    for name in [name for name, kind in others.items() if kind != pl.Int8]:
         known = rows.select("image", pl.col(name).cast(pl.String).alias("value")).drop_nulls()
         number = pl.col("value").cast(pl.Float64, strict=False)
         wrong = known.filter(~number.is_in([0.0, 1.0]).fill_null(False))
