@@ -168,7 +168,22 @@ def test_a_constant_model_has_no_score_and_the_card_says_why(
     ("arguments", "line"),
     [
         ([], "nothing to score on: give --data or --study"),
-        (["--data", "clinic/table.csv"], "one model: give --load with a YAML file, --timm"),
+        (["--data", "clinic/table.csv"], "one model is scored: give one of --load, --timm"),
+        (
+            ["--data", "clinic/table.csv", "--onnx", "no.onnx", "--mean", "0", "--std", "1"],
+            "no.onnx: no such file",
+        ),
+        (["--data", "clinic/table.csv", "--torchscript", "x.pt"], "--torchscript needs --mean"),
+        (
+            ["--data", "clinic/table.csv", "--torchscript", "x.pt", "--mean", "0", "--std", "1"],
+            "--torchscript needs --size",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--torchscript", "x.pt", "--mean", "0", "--std", "1",
+             "--size", "9"],
+            "model 'x': no such file 'x.pt'",
+        ),
+        (["--data", "clinic/table.csv", "--checkpoint", "x.st"], "--checkpoint needs --arch"),
         (
             ["--data", "clinic/table.csv", "--load", "block.yaml"],
             "model 'block' is one that the workflow trains: give its weights by --file",
@@ -335,6 +350,31 @@ def test_a_timm_network_with_a_file_needs_no_yaml(
     found = json.loads(capsys.readouterr().out)
     assert found["model"] == "test_resnet"
     assert found["parameters"] == sum(one.numel() for one in made.parameters())
+
+
+def test_a_model_in_a_file_needs_no_yaml(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One network as weights, TorchScript and ONNX has one card; ONNX knows its own size."""
+    from networks import ARCH, ARGS, network, write_onnx, write_torchscript
+
+    module = network(len(LABELED), 32)
+    write_weights(module, Path("n.safetensors"), {})
+    write_torchscript(module, Path("n.pt"), 32)
+    write_onnx(module, Path("n.onnx"), 32)
+    scores = []
+    for model in (
+        ["--checkpoint", "n.safetensors", "--arch", ARCH, "--arch-args", str(ARGS), "--size", "32"],
+        ["--torchscript", "n.pt", "--size", "32"],
+        ["--onnx", "n.onnx"],
+    ):
+        given = ["--data", "clinic/table.csv", *model, "--mean", "0.45", "--std", "0.27"]
+        assert main(["audit-model", *given, "--resamples", "50", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["model"], found["n_semantic"] > 10) == ("n", True)
+        scores.append(found["stamp"])
+    assert scores == pytest.approx([scores[0]] * 3, abs=1e-5)
+    given = ["--onnx", "n.onnx", "--size", "48", "--mean", "0.45", "--std", "0.27"]
+    line = refused(capsys, "--data", "clinic/table.csv", *given)
+    assert "its input is ['batch', 1, 32, 32], but pixels are [n, 1, 48, 48]" in line
 
 
 def audited(stamp: float | None, low: float, high: float, draws: np.ndarray) -> Audit:

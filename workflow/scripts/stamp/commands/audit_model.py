@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stamp.arguments import at_least
+from stamp.arguments import at_least, mapping
 
 if TYPE_CHECKING:
     from stamp.named_data import Configuration, Named
@@ -24,9 +24,12 @@ OF_STUDY = (  # what a study says itself
 )  # fmt: skip
 # What each way to name the model has no use for.
 IDLE = {
-    "load": ("probabilities",),
-    "timm": ("probabilities",),
-    "logits": ("file", "size", "channels"),
+    "load": ("probabilities", "arch", "arch_args", "mean", "std"),
+    "timm": ("probabilities", "arch", "arch_args", "mean", "std"),
+    "logits": ("file", "size", "channels", "arch", "arch_args", "mean", "std"),
+    "checkpoint": ("file", "probabilities"),
+    "torchscript": ("file", "arch", "arch_args"),
+    "onnx": ("file", "arch", "arch_args"),
 }
 
 
@@ -43,9 +46,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
     add("--model", help="the model of the zoo's file, or a name for the card")
     add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
+    add("--checkpoint", metavar="FILE", help="weights of the timm architecture --arch")
+    add("--torchscript", metavar="FILE", help="as torch.jit.save wrote it, with --mean and --std")
+    add("--onnx", metavar="FILE", help="run by onnxruntime, with --mean and --std")
     add("--logits", type=Path, help="a file of its outputs, by image id: nothing is run")
     add("--probabilities", action=argparse.BooleanOptionalAction,
-        help="whether --logits holds probabilities; asked for where it looks so")  # fmt: skip
+        help="whether its outputs are probabilities (asked where they look so)")  # fmt: skip
+    add("--arch", help="timm architecture of --checkpoint")
+    add("--arch-args", type=mapping, metavar="YAML", help="{layers: [1, 1, 1, 1]}")
+    add("--mean", nargs="+", type=float, help="of pixels on [0, 1], a number a channel")
+    add("--std", nargs="+", type=float)
     add("--file", type=Path, help="weights, safetensors or plain tensors")
     add("--size", type=at_least(1), help="height and width of the model's pixels")
     add("--channels", type=int, choices=[1, 3], help="1 for gray, 3 for colour (default: 3)")
@@ -150,13 +160,14 @@ def _without(arguments: argparse.Namespace, names: Iterable[str], given: str) ->
 
 
 def _candidate(arguments: argparse.Namespace) -> Candidate:
-    """The model: by its file, a timm architecture by name, or a file of outputs."""
+    """The model: by its block in YAML, by its name, by its file, or by a file of outputs."""
     from stamp.errors import UserError
     from stamp.one_model import Candidate, read_candidate
 
     ways = [way for way in IDLE if getattr(arguments, way) is not None]
     if len(ways) != 1:
-        raise UserError("one model: give --load with a YAML file, --timm with a name, or --logits")
+        named = ", ".join(f"--{way}" for way in IDLE)
+        raise UserError(f"one model is scored: give one of {named}")
     _without(arguments, IDLE[ways[0]], f"--{ways[0]}")
     if arguments.logits is not None:
         if not arguments.logits.is_file():
@@ -173,6 +184,8 @@ def _candidate(arguments: argparse.Namespace) -> Candidate:
             return found
         block = {**found.load, "pixels": {**found.load.get("pixels", {}), **pixels}}
         return Candidate(found.key, block, found.saw)
+    if arguments.timm is None:
+        return _in_file(arguments, ways[0])
     if arguments.size is None:
         raise UserError("--timm needs --size, the height and width of its pixels")
     pixels = {"size": arguments.size, "channels": arguments.channels or 3}
@@ -180,3 +193,22 @@ def _candidate(arguments: argparse.Namespace) -> Candidate:
     if arguments.file is not None:
         block["file"] = str(arguments.file)
     return Candidate(arguments.model or arguments.timm, block)
+
+
+def _in_file(arguments: argparse.Namespace, kind: str) -> Candidate:
+    """A model in a file, by the block that `add-model` would write of it."""
+    from stamp.additions import load_block
+    from stamp.errors import UserError
+    from stamp.one_model import Candidate, checked
+
+    file = getattr(arguments, kind)
+    given = {name: getattr(arguments, name) for name in ("arch", "arch_args", "mean", "std")}
+    given["probabilities"] = arguments.probabilities
+    given["pixels"] = {} if arguments.size is None else {"size": arguments.size}
+    channels = arguments.channels or (1 if len(arguments.mean or ()) == 1 else 3)
+    block = load_block(kind, file, given, {})
+    pixels = {"channels": channels, **block.get("pixels", {})}
+    if pixels.get("size") is None:
+        raise UserError(f"--{kind} needs --size, the height and width of its pixels")
+    checked_block = checked({**block, "pixels": pixels}, f"--{kind}")
+    return Candidate(arguments.model or Path(file).stem, checked_block)
