@@ -168,7 +168,22 @@ def test_a_constant_model_has_no_score_and_the_card_says_why(
     ("arguments", "line"),
     [
         ([], "nothing to score on: give --data or --study"),
-        (["--data", "clinic/table.csv"], "one model: give --load with a YAML file, --timm"),
+        (["--data", "clinic/table.csv"], "one model is scored: give one of --load, --timm"),
+        (
+            ["--data", "clinic/table.csv", "--onnx", "no.onnx", "--mean", "0", "--std", "1"],
+            "no.onnx: no such file",
+        ),
+        (["--data", "clinic/table.csv", "--torchscript", "x.pt"], "--torchscript needs --mean"),
+        (
+            ["--data", "clinic/table.csv", "--torchscript", "x.pt", "--mean", "0", "--std", "1"],
+            "--torchscript needs --size",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--torchscript", "x.pt", "--mean", "0", "--std", "1",
+             "--size", "9"],
+            "model 'x': no such file 'x.pt'",
+        ),
+        (["--data", "clinic/table.csv", "--checkpoint", "x.st"], "--checkpoint needs --arch"),
         (
             ["--data", "clinic/table.csv", "--load", "block.yaml"],
             "model 'block' is one that the workflow trains: give its weights by --file",
@@ -202,7 +217,24 @@ def test_a_constant_model_has_no_score_and_the_card_says_why(
              "--pairs", "9999"],
             "temporal pairs are eligible, 9999 asked",
         ),
-        (["--study", "x", "--data", "clinic/table.csv"], "leave out the others"),
+        (
+            ["--study", "x", "--data", "clinic/table.csv"],
+            "--data has no use beside --study x: leave it out",
+        ),
+        (["--study", "x", "--calibration-count", "9"], "--calibration-count has no use beside"),
+        (["--study", "x", "--scale"], "--scale has no use beside --study x"),
+        (
+            ["--data", "clinic/table.csv", "--logits", "o.csv", "--size", "9"],
+            "--size has no use beside --logits",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--load", "block.yaml", "--no-probabilities"],
+            "--probabilities has no use beside --load",
+        ),
+        (
+            ["--data", "clinic/table.csv", "--logits", "o.csv", "--classes", "Mass,Edema,Mass"],
+            "--classes names 'Mass' twice",
+        ),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(
@@ -212,6 +244,94 @@ def test_a_mistake_is_one_line(
     zoo = {"aa": entry, "cc": {**entry, "load": {"source": "tim"}}}
     (folder / "zoo.yaml").write_text(yaml.safe_dump(zoo))
     assert line in refused(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("--pairs", "0"),
+        ("--pairs", "-3"),
+        ("--pairs", "many"),
+        ("--resamples", "0"),
+        ("--calibration-count", "-1"),
+        ("--seed", "-1"),
+        ("--threads", "0"),
+        ("--size", "0"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], argument: str, value: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["audit-model", "--data", "no-such-table.csv", argument, value])
+    assert caught.value.code == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert f"error: argument {argument}: '{value}' is no whole number of " in said
+
+
+def outputs_of(table: Path, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
+    """A table's image ids, and logits drawn for them."""
+    ids = pl.read_csv(table)["file"].alias("image")
+    return ids.to_frame(), np.random.default_rng(seed).normal(size=(len(ids), len(LABELED)))
+
+
+def write_given(file: Path, ids: pl.DataFrame, values: np.ndarray) -> None:
+    ids.with_columns(
+        pl.Series(name, values[:, place]) for place, name in enumerate(LABELED)
+    ).write_csv(file)
+
+
+def test_the_card_of_a_file_of_outputs_does_without_parameters(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The README's own line: nobody knows how many parameters a file of outputs has."""
+    write_given(Path("outputs.csv"), *outputs_of(Path("clinic/table.csv")))
+    given = ["--data", "clinic/table.csv", "--logits", "outputs.csv", "--resamples", "50"]
+    assert main(["audit-model", *given]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Model       outputs\nData        clinic/table.csv: ")
+    assert "parameters" not in text
+
+
+def test_probabilities_are_never_taken_for_logits(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids, logits = outputs_of(Path("clinic/table.csv"))
+    write_given(Path("logits.csv"), ids, logits)
+    write_given(Path("p.csv"), ids, 1 / (1 + np.exp(-logits)))
+    data = ["--data", "clinic/table.csv", "--resamples", "50", "--json"]
+    assert "look like probabilities" in refused(capsys, *data, "--logits", "p.csv")
+    scores = []
+    for more in (["logits.csv"], ["p.csv", "--probabilities"], ["p.csv", "--no-probabilities"]):
+        assert main(["audit-model", *data, "--logits", *more]) == 0
+        scores.append(json.loads(capsys.readouterr().out)["stamp"])
+    assert scores[1] == pytest.approx(scores[0], abs=1e-9)
+    assert abs(scores[2] - scores[0]) > 1e-4  # whoever insists gets a second sigmoid
+
+
+def test_a_label_that_is_no_number_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.read_csv("clinic/table.csv", infer_schema=False)
+    first = table["file"][0]
+    typo = pl.when(pl.col("file") == first).then(pl.lit("O")).otherwise("Effusion")
+    table.with_columns(Effusion=typo).write_csv("clinic/typo.csv")
+    more = ["--classes", ",".join(LABELED), "--load", "block.yaml", "--file", "w.safetensors"]
+    line = refused(capsys, "--data", "clinic/typo.csv", *more)
+    assert f"image '{first}': Effusion is 'O', but must be a number or empty" in line
+
+
+def test_a_place_that_can_not_be_written_to_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The system's own word for it, of every command that writes."""
+    write_given(Path("o.csv"), *outputs_of(Path("clinic/table.csv")))
+    data = ["--data", "clinic/table.csv", "--logits", "o.csv", "--resamples", "20"]
+    line = refused(capsys, *data, "--out", "o.csv/card.json")
+    assert line.startswith("o.csv/card.json: can't be written: ")
+    assert main(["example-data", "o.csv/new"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("stamp: o.csv/new/clinic/images: Not a directory\n")
 
 
 def test_a_timm_network_with_a_file_needs_no_yaml(
@@ -230,6 +350,31 @@ def test_a_timm_network_with_a_file_needs_no_yaml(
     found = json.loads(capsys.readouterr().out)
     assert found["model"] == "test_resnet"
     assert found["parameters"] == sum(one.numel() for one in made.parameters())
+
+
+def test_a_model_in_a_file_needs_no_yaml(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One network as weights, TorchScript and ONNX has one card; ONNX knows its own size."""
+    from networks import ARCH, ARGS, network, write_onnx, write_torchscript
+
+    module = network(len(LABELED), 32)
+    write_weights(module, Path("n.safetensors"), {})
+    write_torchscript(module, Path("n.pt"), 32)
+    write_onnx(module, Path("n.onnx"), 32)
+    scores = []
+    for model in (
+        ["--checkpoint", "n.safetensors", "--arch", ARCH, "--arch-args", str(ARGS), "--size", "32"],
+        ["--torchscript", "n.pt", "--size", "32"],
+        ["--onnx", "n.onnx"],
+    ):
+        given = ["--data", "clinic/table.csv", *model, "--mean", "0.45", "--std", "0.27"]
+        assert main(["audit-model", *given, "--resamples", "50", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["model"], found["n_semantic"] > 10) == ("n", True)
+        scores.append(found["stamp"])
+    assert scores == pytest.approx([scores[0]] * 3, abs=1e-5)
+    given = ["--onnx", "n.onnx", "--size", "48", "--mean", "0.45", "--std", "0.27"]
+    line = refused(capsys, "--data", "clinic/table.csv", *given)
+    assert "its input is ['batch', 1, 32, 32], but pixels are [n, 1, 48, 48]" in line
 
 
 def audited(stamp: float | None, low: float, high: float, draws: np.ndarray) -> Audit:
@@ -255,6 +400,31 @@ def test_the_standing_counts_placed_models_and_leaves_the_model_itself_out(tmp_p
         audited(None, 0.1, 0.7, np.zeros(4)), "me", 0.95, tmp_path / "leaderboard.csv"
     )
     assert none is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("place,model,stamp\n1,x,good\n", "a place or stamp is no number"),
+        ("place,models,stamp\n1,x,0.5\n", "no column 'model': did you mean 'models'?"),
+        ("", "can't be read as a leaderboard"),
+    ],
+)
+def test_a_leaderboard_that_is_none_is_one_line_before_any_work(
+    tmp_path: Path, text: str, line: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tmp_path / "board.csv"
+    board.write_text(text)
+    data = ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors"]
+    assert main(["audit-model", *data, "--among", str(board)]) == 1
+    assert capsys.readouterr().err == f"stamp: {board}: {line}\n"  # and no bar of pixels
+
+
+def test_models_that_are_called_by_numbers_stand_among_others(tmp_path: Path) -> None:
+    board = tmp_path / "board.csv"
+    board.write_text("place,model,stamp\n1,007,0.9\n2,8,0.1\n,9,\n")
+    found = card.standing(audited(0.5, 0.4, 0.6, np.zeros(3)), "007", 0.95, board)
+    assert found is not None and (found.place, found.models) == (1, 1)
 
 
 def test_on_the_same_pairs_the_standing_is_of_joint_draws(tmp_path: Path) -> None:

@@ -139,7 +139,87 @@ def test_a_broken_table_or_an_unknown_name_is_one_line(
     assert code == 1
     assert "error: 'clinic/tabel.csv' is no table, folder, data set or study" in text
     assert "48 images of 24 groups" in text  # the second is looked at all the same
-    assert main(["check-data", "clinic/table.csv", "--half-width", "0"]) == 1
+    for wrong in (
+        ["--half-width", "0"],
+        ["--half-width", "nan"],
+        ["--level", "1"],
+        ["--seed", "-1"],
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(["check-data", "clinic/table.csv", *wrong])
+        assert caught.value.code == 2
+
+
+def edited(clinic: Path, column: str, value: str, rows: range) -> str:
+    """The table with another value in some rows, as a new file."""
+    table = pl.read_csv(clinic / "clinic" / "table.csv", infer_schema=False)
+    there = pl.int_range(pl.len()).is_between(rows.start, rows.stop - 1)
+    changed = table.with_columns(pl.when(there).then(pl.lit(value)).otherwise(column).alias(column))
+    changed.write_csv(clinic / "clinic" / "edited.csv")
+    return "clinic/edited.csv"
+
+
+@pytest.mark.parametrize("value", ["O", "-1", "2"])
+def test_a_label_column_with_a_typo_is_warned_of(
+    clinic: Path, capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    """It is no column of 0 and 1 any more, so that its class would be gone without a word."""
+    _, text = said(capsys, edited(clinic, "Edema", value, range(3, 5)))
+    assert "positives: Mass " in text
+    image = "images/2-0.png"
+    assert (
+        f"warning: the column 'Edema' is 0 or 1 in 46 rows, but '{value}' of image '{image}'"
+        in (text)
+    )
+    _, text = said(capsys, "clinic/table.csv")
+    assert "the column" not in text
+
+
+def test_a_missing_date_is_warned_of_once(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = said(capsys, edited(clinic, "date", "", range(1, 2)))
+    assert text.count("warning: 1 of 36 images have no visit or date, first 'images/1-0.png'") == 1
+    assert "temporal, all consecutive         none: 1 image without a visit or date" in text
+    code, text = said(capsys, edited(clinic, "date", "nan", range(1, 2)))
+    assert code == 1
+    assert "'date' of 1 rows is neither a number nor an ISO date" in text
+
+
+def test_tables_without_labels_have_no_labeled_pairs(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown label equals an unknown label, but where all are unknown there is no label."""
+    rows = range(0, 48)
+    table = pl.read_csv(clinic / edited(clinic, "Edema", "", rows), infer_schema=False)
+    for name, empty in (("Edema", ["Edema", "Mass"]), ("label", ["Edema"])):
+        kept = table.drop("Mass") if name == "label" else table
+        cleared = kept.with_columns(pl.lit("").alias(one) for one in empty)
+        cleared.rename({"Edema": name}).write_csv(clinic / "clinic" / "none.csv")
+        _, text = said(capsys, "clinic/none.csv")
+        assert "labeled, all consecutive          none: no labels" in text
+        assert "warning: no labels: there is no source metric" in text
+        assert "temporal, all consecutive           16" in text
+
+
+def test_one_group_alone_has_no_random_pair(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = said(capsys, edited(clinic, "patient", "p1", range(0, 48)))
+    assert code == 1
+    assert "error: no random pair: all images are of one group" in text
+    assert "1 group has two or more" in text
+
+
+def test_a_table_in_another_encoding_and_paths_of_windows_are_told(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = edited(clinic, "patient", "M\u00fcller", range(0, 9))
+    (clinic / file).write_bytes((clinic / file).read_text().encode("latin-1"))
+    code, text = said(capsys, file)
+    assert code == 1
+    assert f"error: {file}: is not UTF-8: save it as CSV in UTF-8" in text
+    code, text = said(capsys, edited(clinic, "file", "images\\0-0.png", range(0, 1)))
+    assert code == 1
+    assert "first images\\0-0.png; write folders with /, not with \\" in text
 
 
 def test_patients_in_two_splits_and_files_used_twice_are_warned_of(

@@ -11,7 +11,7 @@ import yaml
 from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
 
 from stamp import config
-from stamp.errors import UserError
+from stamp.errors import UserError, suggest
 from stamp.pass_kinds import DEFAULTS, KINDS, OF_TARGETS
 
 CONFIG = {"studies": ["small_phantom"], "seed": 0}
@@ -382,3 +382,27 @@ def test_the_margin_of_equivalence_is_above_0(files: dict) -> None:
     assert digits(files).statistics["equivalence"] == 0.05
     study["statistics"]["equivalence"] = 0
     assert "statistics.equivalence" in mistake(files, studies=["small_digits"])
+
+
+def test_a_line_never_lists_a_thousand_names() -> None:
+    line = suggest("zzz", [f"name-{number:04d}" for number in range(1519)])
+    assert line.startswith("known: name-0000, ") and line.endswith(" and 1,479 more")
+    assert suggest("zzz", ["a", "b"]) == "known: a, b"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"a: {b: [}", "f.yaml, line 1: "),
+        (b"a: {{nih}}/images", "f.yaml, line 1: "),
+        (b"a: b\x00c", "f.yaml: not valid YAML"),
+        ("a: M\u00fcnchen".encode("latin-1"), "f.yaml: is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_yaml_is_one_line(tmp_path: Path, content: bytes, line: str) -> None:
+    file = tmp_path / "f.yaml"
+    file.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        config.read_yaml(file, "study")
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -70,7 +70,7 @@ def test_outside_a_project_it_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("Missing output files: o", False, None, "missing"),
         ("Missing output files: o", False, "stamp: model 'm': it broke", "failed"),
-        ("Missing output files: o", False, "a traceback", "missing"),
+        ("Missing output files: o", False, "Traceback ...\n  in score\nit broke", "failed"),
         ("Params have changed since last execution", True, "stamp: an old line", "stale"),
         ("Updated input files: w.pt", True, None, "stale"),
         ("Input files updated by another job: x", True, None, "stale"),
@@ -87,7 +87,27 @@ def test_the_state_is_by_what_is_on_disk_and_what_snakemake_says(
     row = status.state_of("m", [Job("score", {}, (str(output),), (str(said),), reason)])
     assert row.state == state
     if state == "failed":
-        assert row.why == "score: it broke"
+        assert row.why.removesuffix(f" (all of it in {said})") == "score: it broke"
+
+
+def test_a_job_that_was_killed_has_failed_although_its_log_is_silent(tmp_path: Path) -> None:
+    """The last run's own log knows it; one that another run finished since is not due."""
+    logs = tmp_path / ".snakemake" / "log"
+    logs.mkdir(parents=True)
+    (logs / "2026-11-17T020000.000000.snakemake.log").write_text(
+        "[Tue Nov 17 02:00:00 2026]\nrule score:\n    log: l.log\n    jobid: 7\n"
+        "    reason: Missing output files: o\n    wildcards: study=s, model=m\n"
+        "[Tue Nov 17 02:00:01 2026]\nError in rule score:\n    jobid: 7\n    output: o\n"
+    )
+    failed = status.failures(tmp_path)
+    own = {"study": "s", "model": "m"}
+    job = Job("score", own, (str(tmp_path / "o"),), (str(tmp_path / "l.log"),), "Missing")
+    assert status.state_of("m", [job], failed).state == "failed"
+    assert "ended without a word" in status.state_of("m", [job], failed).why
+    other = Job("score", {**own, "model": "n"}, job.outputs, job.logs, "Missing")
+    assert status.state_of("n", [other], failed).state == "missing"
+    assert status.state_of("m", [job]).state == "missing"
+    assert status.failures(tmp_path / "elsewhere") == frozenset()
 
 
 def test_a_model_without_jobs_is_done() -> None:

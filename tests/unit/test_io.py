@@ -103,3 +103,27 @@ def test_json_refuses_what_is_not_a_number(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         io.write_json(tmp_path / "x.json", {"value": float("nan")})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json", "safetensors"])
+def test_what_can_not_be_written_is_one_line_that_names_it(tmp_path: Path, ending: str) -> None:
+    """A file stands where the folder would be, or a folder where the file would be."""
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / f"folder.{ending}").mkdir()
+    for target in (tmp_path / "taken" / f"x.{ending}", tmp_path / f"folder.{ending}"):
+        with pytest.raises(UserError) as caught:
+            if ending == "json":
+                io.write_json(target, {"a": 1})
+            elif ending == "safetensors":
+                io.write_arrays(target, {"a": np.ones(2)}, {})
+            else:
+                io.write_table(target, pl.DataFrame({"a": [1]}), {})
+        assert str(caught.value).startswith(f"{target}: can't be written: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"folder.{ending}", "taken"]
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_an_error_of_another_file_is_not_taken_for_the_one_that_is_written(tmp_path: Path) -> None:
+    with pytest.raises(PermissionError), io.whole(tmp_path / "x.txt"):
+        raise PermissionError(errno.EACCES, "Permission denied", "/elsewhere/pixels.npy")
+    assert not list(tmp_path.iterdir())

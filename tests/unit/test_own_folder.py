@@ -74,7 +74,8 @@ def test_images_at_another_depth_are_named(tmp_path: Path) -> None:
 def test_an_empty_class_is_named(tmp_path: Path) -> None:
     put(tmp_path, "cat/1.png", "dog/readme.txt")
     assert mistake(tmp_path) == (
-        f"{tmp_path}/dog: a class's folder without an image: fill or remove it"
+        f"{tmp_path}/dog: a class's folder without an image (a name that ends in .png, .jpg, "
+        ".jpeg, .dcm, .dicom, .tif, .tiff): fill or remove it"
     )
 
 
@@ -94,3 +95,12 @@ def test_the_listing_digest_counts_names_and_not_times(tmp_path: Path) -> None:
     assert folder.content({}, tmp_path) == first
     put(tmp_path, "cat/2.png")
     assert folder.content({}, tmp_path) != first
+
+
+def test_a_class_may_be_a_link_to_a_folder_elsewhere(tmp_path: Path) -> None:
+    put(tmp_path / "disk", "1.png", "2.png")
+    root = put(tmp_path / "root", "cat/1.png")
+    (root / "dog").symlink_to(tmp_path / "disk")
+    assert index(root)["image"].to_list() == ["cat/1.png", "dog/1.png", "dog/2.png"]
+    (root / "cat" / "back").symlink_to(root)  # a link that leads to itself is not followed
+    assert index(root).height == 3

@@ -47,6 +47,17 @@ def broken():
 
 def number():
     return 3
+
+def late():
+    return lambda pixels: pixels @ torch.ones(7, 7)
+
+class Late(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(7, 7))
+
+    def forward(self, pixels):
+        return pixels @ self.weight
 """
 
 
@@ -220,6 +231,59 @@ def test_any_function_of_pixels_is_a_model(
     found = Forward(load_model(block, CLASSES, None), "cpu")(batch())
     pixels = (batch().numpy()[..., 0] / 255 - MEAN[0]) / STD[0]
     np.testing.assert_allclose(found[:, 0], (pixels**2).mean(axis=(1, 2)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("function", ["late", "Late"])
+def test_a_function_whose_model_fails_on_the_pixels_is_one_line(
+    made: dict[str, Any], function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made["folder"])
+    block = {"source": "python", "function": f"own_code:{function}", "code": "x", **COMMON}
+    loaded = load_model(block, CLASSES, None)
+    assert loaded.parameters == (49 if function == "Late" else None)
+    with pytest.raises(UserError, match=r"fails on pixels of shape \[5, 1, 24, 24\]: ") as caught:
+        Forward(loaded, "cpu")(batch()[:5])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_softmax_that_does_not_sum_to_one_is_refused(made: dict[str, Any]) -> None:
+    """Sigmoids in a multiclass study: log p of them would be no logits of a softmax."""
+    block = {**made["blocks"]["sigmoid"], "probabilities": "softmax"}
+    with pytest.raises(UserError, match=r"the outputs of an image sum to .*, not to 1"):
+        Forward(load_model(block, CLASSES, None), "cpu")(batch())
+
+
+def test_weights_whose_names_all_begin_alike_say_which_prefix_to_give(
+    made: dict[str, Any], tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(made["folder"] / "w.safetensors")
+    file = tmp_path / "parallel.safetensors"
+    save_file({f"module.{name}": value for name, value in state.items()}, file)
+    block = {"source": "checkpoint", "arch": ARCH, "arch_args": ARGS, **COMMON, "file": str(file)}
+    with pytest.raises(UserError, match=r"its names begin with 'module\.', so give prefix: module"):
+        load_model(block, CLASSES, None)
+    load_model({**block, "prefix": "module."}, CLASSES, None)
+
+
+def test_weights_and_programs_that_are_taken_for_each_other_say_what_they_are(
+    made: dict[str, Any], tmp_path: Path
+) -> None:
+    state = tmp_path / "state.pt"
+    torch.save(network(len(CLASSES), SIZE).state_dict(), state)
+    with pytest.raises(UserError) as caught:
+        load_model({**made["blocks"]["torchscript"], "file": str(state)}, CLASSES, None)
+    assert str(caught.value).endswith(
+        "it holds weights and no program, so source: checkpoint with its arch"
+    )
+    block = {"source": "checkpoint", "arch": ARCH, "arch_args": ARGS, **COMMON}
+    program = made["blocks"]["torchscript"]["file"]
+    with pytest.raises(UserError) as caught:
+        load_model({**block, "file": program}, CLASSES, None)
+    assert str(caught.value) == (
+        f"{program}: can't be read as weights: it is a program, so source: torchscript"
+    )
 
 
 def test_a_channels_last_file_and_a_file_of_something_else_are_one_line(tmp_path: Path) -> None:
@@ -439,10 +503,37 @@ def test_an_array_that_can_not_be_used_is_one_line(tmp_path: Path) -> None:
     np.save(path, VALUES[0])
     with pytest.raises(UserError, match=r"has shape \[4\], but \[images, classes\] is expected"):
         logits_of(path)
+    np.save(path, VALUES.astype(str))
+    with pytest.raises(UserError, match=r"o\.npy: holds <U\d+, not numbers"):
+        logits_of(path)
+    path.write_bytes(b"")
+    with pytest.raises(UserError, match=r"o\.npy: can't be read: "):
+        logits_of(path)
+    with open(path, "wb") as file:
+        np.savez(file, a=VALUES)
+    with pytest.raises(UserError, match=r"o\.npy: holds several arrays"):
+        logits_of(path)
     np.save(path, np.array([object()]), allow_pickle=True)
     with pytest.raises(UserError, match=r"can't be read: .*allow_pickle") as caught:
         logits_of(path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_stands_twice_or_ids_that_are_none_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    path.write_text("image,Edema,Mass,Edema\n" + "".join(f"{one},1,2,3\n" for one in IDS))
+    with pytest.raises(UserError, match=r"o\.csv: the column 'Edema' stands twice"):
+        logits_of(path)
+    path = tmp_path / "o.parquet"
+    pl.DataFrame({"image": [[one] for one in IDS], "Edema": VALUES[:, 0]}).write_parquet(path)
+    with pytest.raises(UserError, match=r"the column 'image' holds List\(String\), not image ids"):
+        logits_of(path)
+
+
+def test_ids_with_a_byte_order_mark_are_the_same_ids(tmp_path: Path) -> None:
+    path = write_outputs(tmp_path / "o.npy", IDS, VALUES, CLASSES)
+    path.with_suffix(".txt").write_text("\r\n".join(IDS), encoding="utf-8-sig")
+    np.testing.assert_allclose(logits_of(path), VALUES, rtol=1e-6)
 
 
 def test_each_view_may_have_its_file_and_all_are_inputs_of_the_workflow(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
-from networks import ARCH, ARGS, network, write_onnx
-from page import blocks, output, prepare
-from project import PHANTOM, ROOT, Project, Run
+from networks import ARCH, ARGS, network, write_onnx, write_outputs, write_torchscript
+from project import PHANTOM, Project, Run
 
 ZOO = "config/zoo/small_phantom.yaml"
 TEXTS = ["--family", "CNN", "--objective", "supervised", "--regime", "plain"]
@@ -40,7 +40,19 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     module = network(len(PHANTOM["classes"]), PHANTOM["pixels"]["size"])
     write_weights(module, folder / "w.safetensors", {})
     write_onnx(module, folder / "w.onnx", PHANTOM["pixels"]["size"])
+    write_torchscript(network(5, 32), folder / "five.pt", 32)
+    write_scalar(folder / "scalar.onnx")
     return folder
+
+
+def write_scalar(path: Path) -> None:
+    """A file whose input is one number."""
+    from onnx import TensorProto, helper, save
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, []) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    opset = helper.make_opsetid("", 13)
+    save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
 
 
 def checkpoint(weights: Path) -> list[str]:
@@ -95,6 +107,11 @@ def test_a_dry_run_and_every_failure_leave_the_file_as_it_was(
         (["--timm", "resnet5O.a1_in1k"], "unknown architecture 'resnet5O': did you mean"),
         (["--torchxrayvision", "densenet121-res224-nhi"], "did you mean 'densenet121-res224-nih'?"),
         (["--python", "own:make", *normal], "code is run only with `allow_code: true`"),
+        (
+            ["--torchscript", str(weights / "five.pt"), *normal],
+            "stamp: model 'chest': outputs have shape [5], but the study has 8 classes",
+        ),
+        (["--onnx", str(weights / "scalar.onnx"), *normal], "its input has shape [], not [n,"),
     ]:
         done = stamp(project, *NEW, *arguments)
         assert done.code == 1, done.text
@@ -104,6 +121,23 @@ def test_a_dry_run_and_every_failure_leave_the_file_as_it_was(
     assert file.read_text() == before
     assert file.stat().st_mtime_ns == stat.st_mtime_ns
     assert not list(file.parent.glob(".*"))
+
+
+def test_before_anything_has_run_outputs_and_splits_are_checked_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """No view is known yet, but probabilities are, and so are the splits that the study names."""
+    project = Project.create(tmp_path / "project", {"small_phantom": PHANTOM})
+    p = np.random.default_rng(0).uniform(size=(9, 8))
+    file = write_outputs(tmp_path / "p.csv", [*"abcdefghi"], p, PHANTOM["classes"])
+    done = stamp(project, *NEW, "--logits", str(file), "--dry-run")
+    assert (done.code, "look like probabilities" in done.text) == (1, True), done.text
+    given = ["--logits", str(file), "--no-probabilities", "--saw", "night", "tset", "--dry-run"]
+    done = stamp(project, *NEW, *given)
+    assert done.code == 0, done.text
+    assert "probabilities: false" in done.text
+    assert "note: saw: the source has no split 'tset': did you mean 'test'?\n" in done.text
+    assert "night'" not in done.text  # the data may well have it
 
 
 def states(project: Project, study: str = "small_phantom") -> dict[str, tuple[str, str]]:
@@ -184,13 +218,3 @@ def test_status_works_before_anything_has_run_and_says_what_is_not_pinned(tmp_pa
         1,
         "stamp: config/config.yaml: unknown key 'seeds': did you mean 'seed'?\n",
     )
-
-
-def test_the_page_on_adding_a_model_shows_what_its_commands_print(tmp_path: Path) -> None:
-    """Regenerate it with ``PYTHONPATH=workflow/scripts:tests python tests/page.py <page>``."""
-    project = prepare(tmp_path / "project")
-    page = ROOT / "docs" / "add-a-model.md"
-    commands = list(blocks(page.read_text()))
-    assert len(commands) >= 7
-    for command, shown in commands:
-        assert output(project, command) == shown, command

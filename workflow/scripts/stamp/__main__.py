@@ -34,9 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as mistake:
         print(f"stamp: {mistake}", file=sys.stderr)
         return 1
+    except (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+        # of a file or folder that the user named: no mistake of the program's
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"stamp: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        print("stamp: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def load_block(kind: str, name: str, given: Mapping[str, Any], pixels: Mapping[s
 
     ``pixels`` are the study's; of them only those stand in the block that differ or are needed.
     """
-    told = {key: value for key, value in given.items() if value not in (None, {}, False)}
+    told = {key: value for key, value in given.items() if value is not None and value != {}}
     if "file" in told and kind not in ("timm", "torchxrayvision", "python"):
         raise UserError(f"--file is not for --{kind}, which names its file itself")
     return {**BLOCKS[kind](name, told, pixels), **told}
@@ -111,7 +111,9 @@ def _onnx(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
         raise UserError(f"{name}: no such file")
     shape = Sessions(Path(name), told.get("output")).input.shape
     block: Block = {"source": "onnx", "file": name}
-    size = shape[-1] if isinstance(shape[-1], int) else pixels.get("size")
+    size = pixels.get("size")
+    if len(shape) == 4 and isinstance(shape[-1], int):  # any other shape is refused by the loader
+        size = shape[-1]
     if size != pixels.get("size"):
         block["pixels"] = {"size": size, **told.pop("pixels", {})}
     return block
@@ -231,6 +233,28 @@ def notes(found: np.ndarray, told: str | None, task: str) -> list[str]:
     return words
 
 
+def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
+    """A note where a model ``saw`` a split that is not the source's: it would have no effect.
+
+    Before the index is made, only what looks like a misspelt split of the study is noted.
+    """
+    parts = plan.studies[study]
+    known = {parts.calibration["split"], *parts.pairs["split"]}
+    known |= {parts.source[part] for part in ("train", "val") if part in parts.source}
+    known |= {parts.id["split"]} if parts.id else set()
+    index = Path(plan.results) / "datasets" / parts.source["dataset"] / "index.parquet"
+    if index.is_file():
+        import polars as pl
+
+        known |= set(pl.read_parquet(index, columns=["split"])["split"].drop_nulls())
+    hints = {one: suggest(one, known) for one in parts.models[key].saw if one not in known}
+    return [
+        f"note: saw: the source has no split '{one}': {hint}"
+        for one, hint in hints.items()
+        if index.is_file() or hint.startswith("did you mean")
+    ]
+
+
 def _sample(plan: config.Plan, study: str, model: config.Model) -> tuple[np.ndarray, str]:
     """uint8 pixels [n, h, w, c] and what they are: images where they are on disk, else random."""
     from stamp.pixels import decode
@@ -266,7 +290,8 @@ def _check_given(plan: config.Plan, study: str, model: config.Model) -> list[str
     """Whether a file has outputs of the study's images, as far as these are known yet."""
     import polars as pl
 
-    from stamp.models.given import logits_of, read
+    from stamp.models.given import as_logits, logits_of, read
+    from stamp.models.naming import choose, lacking
     from stamp.models.supplied import file_of
 
     parts = plan.studies[study]
@@ -281,6 +306,8 @@ def _check_given(plan: config.Plan, study: str, model: config.Model) -> list[str
         else:
             path = file_of(model.load, view)
             read_in = read(path, model.load.get("outputs", parts.classes), parts.classes)
+            missing = lacking(choose(read_in.names, parts.classes, f"{path}: outputs"))
+            as_logits(read_in.values, model.load, parts.task, path, missing)
             words.append(
                 f"{path} has outputs {list(read_in.values.shape)}; which of them view '{view}' "
                 "needs is not known yet"
@@ -331,14 +358,16 @@ def add(target: Target, key: str, entry: Mapping[str, Any]) -> Addition:
         try:
             found = check(plan, target.study, key)
         except UserError as mistake:
-            raise UserError(f"model '{key}': {mistake}") from None
+            own = str(mistake).removeprefix(f"model '{key}': ")
+            raise UserError(f"model '{key}': {own}") from None
+        noted = [*found.words, *unknown_splits(plan, target.study, key)]
     if found.revision and "revision" not in entry["load"]:
         entry["load"]["revision"] = found.revision
         text = appended(target.file, key, entry)
     with tried(target, text) as folders:
         where = ", ".join(f"{name}: {path}" for name, path in folders.items())
         jobs = dry_run(config=[f"studies=[{target.study}]", f"folders={{{where}}}"])
-    return Addition(as_text(key, entry), text, found.words, planned(jobs, target.study, key))
+    return Addition(as_text(key, entry), text, noted, planned(jobs, target.study, key))
 
 
 def write(target: Target, addition: Addition) -> None:

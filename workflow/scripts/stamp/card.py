@@ -47,7 +47,7 @@ def standing(audit: Audit, key: str, level: float, file: Path) -> Standing | Non
     was scored on the same pairs, the interval is that of ranks over joint bootstrap draws.
     Otherwise the others' scores are held fixed, and the ends are the places of the score's own.
     """
-    board = _board(file).filter(pl.col("place").is_not_null() & (pl.col("model") != key))
+    board = reference(file).filter(pl.col("place").is_not_null() & (pl.col("model") != key))
     others, mine = board["stamp"].to_numpy(), audit.row["stamp"]
     if mine is None or not len(others):
         return None
@@ -88,7 +88,7 @@ def text(found: Mapping[str, Any]) -> str:
     """The card for a reader: the numbers, then what they mean."""
     kind, level = found["semantic"], f"{100 * found['level']:g} %"
     lines = [
-        ("Model", f"{found['model']}, {found['parameters']:,} parameters"),
+        ("Model", _model(found)),
         (
             "Data",
             f"{found['data']}: {found['n_semantic']:,} {kind} and {found['n_random']:,} random "
@@ -110,6 +110,12 @@ def text(found: Mapping[str, Any]) -> str:
     ]
     shown = [f"{name:<12}{line}" for name, line in lines if line]
     return "\n".join([*shown, "", *(wrap(_meaning(found), 88))])
+
+
+def _model(found: Mapping[str, Any]) -> str:
+    """The model's name, and its size where somebody knows it."""
+    size = found["parameters"]
+    return found["model"] + ("" if size is None else f", {size:,} parameters")
 
 
 def _score(found: Mapping[str, Any], level: str) -> str:
@@ -157,19 +163,27 @@ def _n(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
 
 
-def _board(file: Path) -> pl.DataFrame:
+def reference(file: Path) -> pl.DataFrame:
+    """The leaderboard of the models that a score is set among."""
     if not file.is_file():
         raise UserError(
             f"{file}: no such leaderboard; a study's is results/<study>/leaderboard.csv"
         )
     try:
-        board = pl.read_parquet(file) if file.suffix == ".parquet" else pl.read_csv(file)
+        if file.suffix == ".parquet":
+            board = pl.read_parquet(file)
+        else:
+            board = pl.read_csv(file, schema_overrides={"model": pl.String})
     except pl.exceptions.PolarsError:
         raise UserError(f"{file}: can't be read as a leaderboard") from None
     for name in COLUMNS:
         if name not in board.columns:
             raise UserError(f"{file}: no column '{name}': {suggest(name, board.columns)}")
-    return board
+    numbers = [pl.col(name).cast(pl.Float64) for name in ("place", "stamp")]
+    try:
+        return board.with_columns(*numbers, pl.col("model").cast(pl.String))
+    except pl.exceptions.PolarsError:
+        raise UserError(f"{file}: a place or stamp is no number") from None
 
 
 def _joint(audit: Audit, folder: Path, models: list[str]) -> np.ndarray | None:

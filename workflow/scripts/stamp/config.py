@@ -264,6 +264,8 @@ class _UniqueKeys(yaml.SafeLoader):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if isinstance(key, (list, dict)):
+                break  # which the parser itself refuses
             if key in seen:
                 raise yaml.MarkedYAMLError(
                     problem=f"the key '{key}' stands twice", problem_mark=key_node.start_mark
@@ -276,6 +278,8 @@ def read_yaml(path: Path, what: str) -> Any:
     """A YAML file's content; what is not there or not YAML is a user's mistake."""
     try:
         text = path.read_text()
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not UTF-8") from None
     except FileNotFoundError:
         others = [file.stem for file in path.parent.glob("*.yaml")] if path.parent.is_dir() else []
         raise UserError(
@@ -286,6 +290,8 @@ def read_yaml(path: Path, what: str) -> Any:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{path}, line {line}: {error.problem or 'not valid YAML'}") from None
+    except yaml.YAMLError:  # a character that YAML does not know
+        raise UserError(f"{path}: not valid YAML") from None
 
 
 def _sorted(value: Any) -> Any:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+MOST = 40  # names that a line lists: timm alone has more than a thousand
+
 
 class UserError(Exception):
     """A mistake in configuration, data or model; its text is one line that a user can act on."""
@@ -21,7 +23,8 @@ def suggest(name: str, options: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
-    return f"known: {', '.join(known)}" if known else "none is defined"
+    more = f" and {len(known) - MOST:,} more" if len(known) > MOST else ""
+    return f"known: {', '.join(known[:MOST])}{more}" if known else "none is defined"
 
 
 def run(main: Callable[[Any], None], job: Any) -> None:
@@ -40,13 +43,20 @@ def run(main: Callable[[Any], None], job: Any) -> None:
     except Exception:
         _log(job, traceback.format_exc())
         raise
+    for path in _logs(job):
+        path.unlink(missing_ok=True)  # what an earlier attempt said is true no more
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
+def _logs(job: Any) -> list[Path]:
+    """The log files of a job."""
+    return [Path(str(path)) for path in getattr(job, "log", [])]
+
+
 def _log(job: Any, text: str) -> None:
     """Write to the logs of a job."""
-    for path in map(Path, map(str, getattr(job, "log", []))):
+    for path in _logs(job):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -27,8 +27,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from stamp import views
 from stamp.errors import UserError
-from stamp.io import whole
+from stamp.io import read_json, read_table, whole
 from stamp.models.finetuned import body_parameters, head_parameters, network
 from stamp.models.loaded import Loaded
 from stamp.pixels import PixelCache
@@ -78,6 +79,22 @@ def part_of(cache: PixelCache, labels: np.ndarray, record: Mapping[str, Any]) ->
     kept = labels.astype(np.float32)
     state = hashlib.sha256(json.dumps(record, sort_keys=True).encode() + kept.tobytes())
     return Part(cache, kept, np.flatnonzero(known), state.hexdigest()[:16])
+
+
+def read_part(
+    name: str,
+    view: str | Path,
+    pixels: str | Path,
+    record: str | Path,
+    study: str,
+    task: str,
+    classes: Sequence[str],
+) -> Part:
+    """A split of a study by the files of its view and of its pixel cache."""
+    rows = read_table(view, study=study, view=name)
+    truth = views.labels(rows, task, classes, f"study '{study}': view '{name}'")
+    cache = PixelCache(Path(pixels), Path(record), rows["image"].to_list())
+    return part_of(cache, truth, read_json(record))
 
 
 def recipe_of(block: Mapping[str, Any]) -> dict[str, Any]:

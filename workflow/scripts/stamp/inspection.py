@@ -30,6 +30,8 @@ def look_at(report: Report, rows: pl.DataFrame, named: Named, every: bool, seed:
     if missing:
         first = os.path.relpath(next(path for path in paths if path in missing), named.root)
         how = f"; {named.help}" if named.help else ""
+        if "\\" in first:
+            how = "; write folders with /, not with \\"
         report.found(
             ERROR,
             f"{len(missing):,} of {len(paths):,} images are missing in {named.root}, first {first}"

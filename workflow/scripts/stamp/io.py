@@ -12,7 +12,7 @@ import json
 import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,32 @@ import polars as pl
 from stamp.errors import UserError
 
 PROVENANCE = "stamp"
+# What the system says of files and folders that a user named: no mistake of the program's.
+REFUSED = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
     """A path beside ``path`` to write to; it takes its place if the block ends well, else goes."""
     final = Path(path)
-    final.parent.mkdir(parents=True, exist_ok=True)
     beside = final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
+        final.parent.mkdir(parents=True, exist_ok=True)
         yield beside
         os.replace(beside, final)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in FULL:
             raise UserError(f"{final}: no space left on the disk; nothing was written") from None
+        # polars names the file in its text only
+        named = str(beside) in str(error) or error.filename in map(str, final.parents)
+        if isinstance(error, REFUSED) and named:
+            reason = error.strerror or "permission denied"
+            raise UserError(f"{final}: can't be written: {reason}") from None
         raise
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # where the folder itself can't be
+            beside.unlink()
 
 
 def ids_digest(ids: Iterable[str]) -> str:

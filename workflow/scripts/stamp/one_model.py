@@ -148,7 +148,7 @@ def read_candidate(file: Path, key: str | None) -> Candidate:
     if not isinstance(document, dict) or not document:
         raise UserError(f"{file}: expected a load block, or a zoo's file and --model")
     if "source" in document:
-        return Candidate(key or file.stem, _checked(document, str(file)))
+        return Candidate(key or file.stem, checked(document, str(file)))
     if "load" not in document:
         if key is None and len(document) > 1:
             raise UserError(f"{file}: has several models: choose one by --model")
@@ -160,10 +160,11 @@ def read_candidate(file: Path, key: str | None) -> Candidate:
     if not isinstance(block, dict):
         raise UserError(f"{file}: no load block")
     name = key or file.stem
-    return Candidate(name, _checked(block, f"{file}: {name}"), tuple(document.get("saw", ())))
+    return Candidate(name, checked(block, f"{file}: {name}"), tuple(document.get("saw") or ()))
 
 
-def _checked(block: Mapping[str, Any], where: str) -> dict[str, Any]:
+def checked(block: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A ``load`` block that its schema allows."""
     source = block.get("source")
     if source not in SOURCES:
         raise UserError(f"{where}: unknown source '{source}': {suggest(str(source), SOURCES)}")

@@ -65,6 +65,10 @@ def _of_study(
     columns = label_columns(study.task, study.classes)
     where = f"study '{study.name}' (split {', '.join(how['split'])})"
     tell_pairs(report, pair_counts(rows, columns, how["order"], how["same"]), where)
+    if how["order"] == "order" and {kind, *how["also"]} != {"class"}:
+        undated(report, rows)
+    if how["random"] == "different_group":
+        one_group(report, rows)
     pairs = min(how["count"], eligible(rows, kind, how, columns))
     scores = Path(settings.results) / study.name / "scores"
     measured = measured_widths(scores, list(study.models))
@@ -90,6 +94,8 @@ def _of_data(
     columns = label_columns("multiclass" if "label" in rows.columns else "multilabel", classes)
     counts = pair_counts(rows, columns)
     tell_pairs(report, counts, f"split '{chosen}'" if chosen else "all of it")
+    undated(report, rows)
+    one_group(report, rows)
     temporal = counts["temporal, all consecutive"]
     kind = "temporal" if isinstance(temporal, int) and temporal else "class"
     pairs = temporal if kind == "temporal" else counts["class, two of a group"]
@@ -100,9 +106,10 @@ def _of_data(
 def describe(report: Report, named: Named, rows: pl.DataFrame, classes: Sequence[str]) -> None:
     """Images, groups, visits, splits, domains and classes of an index."""
     sizes = rows.group_by("group").len()["len"]
+    several = int((sizes >= 2).sum())
     report.say(
         f"{named.name}: {plural(len(rows), 'image')} of {plural(len(sizes), 'group')}, "
-        f"{_range(sizes)} a group; {int((sizes >= 2).sum()):,} groups have two or more"
+        f"{_range(sizes)} a group; {plural(several, 'group')} {_have(several)} two or more"
     )
     for column in ("split", "domain"):
         counts = rows.filter(pl.col(column).is_not_null()).group_by(column).len().sort(column)
@@ -150,10 +157,14 @@ def pair_counts(
         "labeled, one a group": ("labeled", "one_per_group"),
         "changed, all consecutive": ("changed", "all_consecutive"),
     }
+    no_labels = not set(columns) <= set(rows.columns) or not labeled_at_all(rows, columns)
+    no_visit = int(rows["order"].is_null().sum()) if order == "order" else 0
     for name, (kind, mode) in kinds.items():
-        if order == "order" and rows["order"].is_null().all():
+        if no_visit == len(rows):
             found[name] = "no visit or date"
-        elif kind != "temporal" and not set(columns) <= set(rows.columns):
+        elif no_visit:
+            found[name] = f"{plural(no_visit, 'image')} without a visit or date"
+        elif kind != "temporal" and no_labels:
             found[name] = "no labels"
         else:
             try:
@@ -164,6 +175,29 @@ def pair_counts(
     found["class, two of a group"] = int((sizes * (sizes - 1) // 2).sum())
     found["random, different groups"] = int((len(rows) ** 2 - (sizes**2).sum()) // 2)
     return found
+
+
+def labeled_at_all(rows: pl.DataFrame, columns: Sequence[str]) -> bool:
+    """Whether some image has a label in one of these columns."""
+    known = [name for name in columns if name in rows.columns]
+    return any(rows[name].is_not_null().any() for name in known)
+
+
+def undated(report: Report, rows: pl.DataFrame) -> None:
+    """Images without a visit among others that have one: they cost all temporal pairs."""
+    missing = rows.filter(pl.col("order").is_null())
+    if 0 < len(missing) < len(rows):
+        report.found(
+            WARNING,
+            f"{len(missing):,} of {len(rows):,} images have no visit or date, first "
+            f"'{missing['image'][0]}': there is no temporal pair until they have, or are left out",
+        )
+
+
+def one_group(report: Report, rows: pl.DataFrame) -> None:
+    """Images of one group alone: there is nothing that random pairs could be drawn from."""
+    if rows["group"].n_unique() < 2:
+        report.found(ERROR, "no random pair: all images are of one group")
 
 
 def tell_pairs(report: Report, counts: Mapping[str, int | str], where: str) -> None:
@@ -193,7 +227,8 @@ def tell_interval(
     report.say("")
     report.say(f"interval: {100 * level:g} %, half-width {wanted:g} wanted, from {kind} pairs")
     if not pairs or not units:
-        report.found(ERROR, f"no {kind} pair: there is nothing to score")
+        why = "no group has two images" if kind == "class" else "there is nothing to score"
+        report.found(ERROR, f"no {kind} pair: {why}")
         return
     if measured:
         number, widest = max(measured, key=lambda one: scaled(one[0], one[1], wanted))
@@ -239,16 +274,15 @@ def tell_interval(
     if units < FEW_UNITS:
         report.found(
             NOTE,
-            f"{units:,} {unit} are fewer than {FEW_UNITS}: the interval is then the bootstrap's as "
-            "it comes, up to 1.7 times as wide",
+            f"{plural(units, unit[:-1])} {_are(units)} fewer than {FEW_UNITS}: the interval is "
+            "then the bootstrap's as it comes, up to 1.7 times as wide",
         )
 
 
 def check_dataset(report: Report, rows: pl.DataFrame, classes: Sequence[str]) -> None:
     """What an index lacks for the studies that could be made of it."""
     columns = label_columns("multiclass" if "label" in rows.columns else "multilabel", classes)
-    known = [name for name in columns if name in rows.columns]
-    if not known or not rows.select(pl.any_horizontal(pl.col(known).is_not_null()).any()).item():
+    if not labeled_at_all(rows, columns):
         report.found(
             WARNING,
             "no labels: there is no source metric, and no temperature can be fitted; a study needs "
@@ -263,7 +297,27 @@ def check_dataset(report: Report, rows: pl.DataFrame, classes: Sequence[str]) ->
         )
     if "train" not in splits:
         report.found(NOTE, "no split 'train': models that the workflow trains need one")
+    if "label" not in rows.columns:
+        nearly_labels(report, rows)
     crossing(report, rows)
+
+
+def nearly_labels(report: Report, rows: pl.DataFrame) -> None:
+    """Columns that are 0 or 1 in most rows but not in all, so that they are no classes."""
+    plain = {name: kind for name, kind in rows.schema.items() if not kind.is_nested()}
+    others = {name: kind for name, kind in plain.items() if name not in (*COLUMNS, "class")}
+    for name in [name for name, kind in others.items() if kind != pl.Int8]:
+        known = rows.select("image", pl.col(name).cast(pl.String).alias("value")).drop_nulls()
+        number = pl.col("value").cast(pl.Float64, strict=False)
+        wrong = known.filter(~number.is_in([0.0, 1.0]).fill_null(False))
+        if 0 < 2 * len(wrong) < len(known):
+            first = wrong.row(0, named=True)
+            report.found(
+                WARNING,
+                f"the column '{name}' is 0 or 1 in {len(known) - len(wrong):,} rows, but "
+                f"'{first['value']}' of image '{first['image']}': as it is, it is no class; write "
+                "0, 1 or nothing",
+            )
 
 
 def crossing(report: Report, rows: pl.DataFrame) -> None:
@@ -448,6 +502,14 @@ def _classes(rows: pl.DataFrame, classes: Sequence[str]) -> str:
 def _names(names: Iterable[str]) -> str:
     known = list(names)
     return ", ".join(known[:SHOWN]) + (f" and {len(known) - SHOWN} more" if known[SHOWN:] else "")
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _range(sizes: pl.Series) -> str:

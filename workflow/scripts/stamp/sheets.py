@@ -26,7 +26,9 @@ def read(file: Path, delimiter: str = "auto", help: str = "") -> pl.DataFrame:
         raise UserError(f"{file}: no such table" + (f"; {help}" if help else ""))
     try:
         table = _parquet(file) if file.suffix.lower() in PARQUET else _text(file, delimiter)
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: is not UTF-8: save it as CSV in UTF-8") from None
+    except (pl.exceptions.PolarsError, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{file}: can't be read as a table: {reason}") from None
     texts = pl.all().str.strip_chars()
@@ -78,7 +80,13 @@ def moments(table: pl.DataFrame, name: str, file: Path) -> pl.Series:
     """A column of numbers, or of ISO dates with or without a time, as numbers that sort like it."""
     texts = table[name]
     numbers = texts.cast(pl.Float64, strict=False)
-    if numbers.is_null().equals(texts.is_null()) and not numbers.is_infinite().any():
+    if numbers.is_null().equals(texts.is_null()):
+        wrong = table.filter(~numbers.is_finite())
+        if len(wrong):
+            raise UserError(
+                f"{file}: '{name}' of {len(wrong)} rows is no number, first row {wrong[ROW][0]}: "
+                f"'{wrong[name][0]}'; leave unknown ones empty"
+            )
         return numbers
     found = {text: _seconds(text) for text in texts.drop_nulls().unique().to_list()}
     wrong = table.filter(pl.col(name).is_in([text for text, when in found.items() if when is None]))

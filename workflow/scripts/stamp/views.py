@@ -60,6 +60,8 @@ def labels(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) ->
     for name in columns:
         if name not in rows.columns:
             raise UserError(f"{where}: no label column '{name}': {suggest(name, rows.columns)}")
+        if not (rows.schema[name].is_numeric() or rows.schema[name] in (pl.Null, pl.Boolean)):
+            raise UserError(f"{where}: {_no_label(rows, name)}")
     found = rows.select(pl.col(name).cast(pl.Float64) for name in columns).to_numpy()
     allowed = np.arange(len(classes)) if task == "multiclass" else np.arange(2)
     wrong = np.argwhere(~np.isnan(found) & ~np.isin(found, allowed))
@@ -70,6 +72,14 @@ def labels(rows: pl.DataFrame, task: str, classes: Sequence[str], where: str) ->
             f"{found[row, column]:g}, but must be {allowed[0]} to {allowed[-1]} or empty"
         )
     return found[:, 0] if task == "multiclass" else found
+
+
+def _no_label(rows: pl.DataFrame, name: str) -> str:
+    """The first cell of a column of texts that is no number."""
+    texts = rows.select("image", pl.col(name).cast(pl.String)).drop_nulls()
+    wrong = texts.filter(pl.col(name).cast(pl.Float64, strict=False).is_null())
+    first = (wrong if len(wrong) else texts).row(0, named=True)
+    return f"image '{first['image']}': {name} is '{first[name]}', but must be a number or empty"
 
 
 def scored_classes(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+
+from stamp.arguments import at_least, mapping
 
 HELP = "add a model to a zoo: its entry, checked by a forward pass, and what will be computed"
 
@@ -30,14 +31,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     texts.add_argument("--exposed", nargs="*", metavar="DATASET", help="other data it has met")
     model = parser.add_argument_group("about the model")
     model.add_argument("--arch", help="timm architecture of --checkpoint")
-    model.add_argument("--arch-args", type=_mapping, metavar="YAML", help="{layers: [1, 1, 1, 1]}")
+    model.add_argument("--arch-args", "--args", type=mapping, metavar="YAML",
+                       help="of the architecture or function: {layers: [1, 1, 1, 1]}")  # fmt: skip
+    model.add_argument("--prefix", help="what the names of its weights in --checkpoint begin with")
     model.add_argument("--file", help="weights file of --timm, --torchxrayvision or --python")
     model.add_argument("--revision", help="commit of the hub's repository of --timm")
+    model.add_argument("--output", metavar="NAME", help="of --onnx, where it has several")
     model.add_argument("--outputs", nargs="+", metavar="CLASS", help="its outputs, in order")
-    model.add_argument("--probabilities", action="store_true", help="it ends in softmax or sigmoid")
-    model.add_argument("--parameters", type=int, help="how many, where a file does not tell")
+    model.add_argument("--probabilities", action=argparse.BooleanOptionalAction,
+                       help="whether it ends in softmax or sigmoid")  # fmt: skip
+    model.add_argument("--parameters", type=at_least(1), help="how many, where a file doesn't tell")
     pixels = parser.add_argument_group("pixels, where they are not timm's or the study's")
-    pixels.add_argument("--pixels-size", type=int, metavar="N")
+    pixels.add_argument("--pixels-size", type=at_least(1), metavar="N")
     pixels.add_argument("--channels", type=int, choices=(1, 3))
     pixels.add_argument("--interpolation", choices=("nearest", "bilinear", "bicubic", "lanczos"))
     pixels.add_argument("--crop", type=float, metavar="SHARE")
@@ -45,15 +50,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     pixels.add_argument("--std", nargs="+", type=float)
     parser.add_argument("--zoo", help="zoo file, where the study has several")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
-
-
-def _mapping(text: str) -> dict[str, Any]:
-    import yaml
-
-    found = yaml.safe_load(text)
-    if not isinstance(found, dict):
-        raise argparse.ArgumentTypeError(f"'{text}' is no mapping such as {{layers: [1, 1]}}")
-    return found
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -69,10 +65,13 @@ def run(arguments: argparse.Namespace) -> None:
         "crop": arguments.crop,
     }
     told = {key: value for key, value in pixels.items() if value is not None}
-    names = ("arch", "arch_args", "file", "revision", "outputs", "parameters", "mean", "std")
+    names = (
+        "arch", "arch_args", "prefix", "file", "revision", "output", "outputs", "parameters",
+        "mean", "std",
+    )  # fmt: skip
     given = {name: getattr(arguments, name) for name in names}
     given |= {"probabilities": arguments.probabilities, "pixels": told}
-    if kind == "timm":
+    if kind in ("timm", "python"):
         given["args"] = given.pop("arch_args")
     block = load_block(kind, getattr(arguments, kind), given, target.document["pixels"])
     texts = {name: getattr(arguments, name) for name in ("family", "objective", "regime")}

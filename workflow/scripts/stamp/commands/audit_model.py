@@ -7,14 +7,30 @@ the workflow would give. Otherwise they are given here. Nothing is written, exce
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from stamp.arguments import at_least, mapping
 
 if TYPE_CHECKING:
     from stamp.named_data import Configuration, Named
     from stamp.one_model import Candidate, Settings
 
 HELP = "score one model on one data set without Snakemake, and print its card"
+OF_STUDY = (  # what a study says itself
+    "data", "task", "classes", "semantic", "split", "pairs", "calibration", "calibration_count",
+    "scale", "exclude", "resamples",
+)  # fmt: skip
+# What each way to name the model has no use for.
+IDLE = {
+    "load": ("probabilities", "arch", "arch_args", "mean", "std"),
+    "timm": ("probabilities", "arch", "arch_args", "mean", "std"),
+    "logits": ("file", "size", "channels", "arch", "arch_args", "mean", "std"),
+    "checkpoint": ("file", "probabilities"),
+    "torchscript": ("file", "arch", "arch_args"),
+    "onnx": ("file", "arch", "arch_args"),
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,25 +46,34 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
     add("--model", help="the model of the zoo's file, or a name for the card")
     add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
+    add("--checkpoint", metavar="FILE", help="weights of the timm architecture --arch")
+    add("--torchscript", metavar="FILE", help="as torch.jit.save wrote it, with --mean and --std")
+    add("--onnx", metavar="FILE", help="run by onnxruntime, with --mean and --std")
     add("--logits", type=Path, help="a file of its outputs, by image id: nothing is run")
-    add("--probabilities", action="store_true", help="the outputs are probabilities")
+    add("--probabilities", action=argparse.BooleanOptionalAction,
+        help="whether its outputs are probabilities (asked where they look so)")  # fmt: skip
+    add("--arch", help="timm architecture of --checkpoint")
+    add("--arch-args", type=mapping, metavar="YAML", help="{layers: [1, 1, 1, 1]}")
+    add("--mean", nargs="+", type=float, help="of pixels on [0, 1], a number a channel")
+    add("--std", nargs="+", type=float)
     add("--file", type=Path, help="weights, safetensors or plain tensors")
-    add("--size", type=int, help="height and width of the model's pixels")
+    add("--size", type=at_least(1), help="height and width of the model's pixels")
     add("--channels", type=int, choices=[1, 3], help="1 for gray, 3 for colour (default: 3)")
     add = parser.add_argument_group("scoring").add_argument
     add("--semantic", choices=["temporal", "labeled", "changed", "class"],
         help="kind of pairs (default: temporal for multilabel, class for multiclass)")  # fmt: skip
-    add("--split", default="test", help="split that pairs are drawn from (default: test)")
-    add("--pairs", type=int, help="how many (default: all, up to 2,000)")
-    add("--calibration", default="calibration", help="split of calibration images")
-    add("--calibration-count", type=int, help="how many (default: all, up to 500)")
-    add("--scale", action="store_true", help="score with the fitted temperature (STAMP-TS)")
-    add("--exclude", choices=["temperature", "chance", "none"], default="none",
+    add("--split", help="split that pairs are drawn from (default: test)")
+    add("--pairs", type=at_least(1), help="how many (default: all, up to 2,000)")
+    add("--calibration", metavar="SPLIT", help="of calibration images (default: calibration)")
+    add("--calibration-count", type=at_least(1), help="how many (default: all, up to 500)")
+    add("--scale", action="store_true", default=None,
+        help="score with the fitted temperature (STAMP-TS)")  # fmt: skip
+    add("--exclude", choices=["temperature", "chance", "none"],
         help="rule that sets models apart (default: none)")  # fmt: skip
-    add("--resamples", type=int, help="of the bootstrap (default: 10,000)")
-    add("--seed", type=int, help="default: that of config.yaml, or 0")
+    add("--resamples", type=at_least(1), help="of the bootstrap (default: 10,000)")
+    add("--seed", type=at_least(0), help="default: that of config.yaml, or 0")
     add("--device", choices=["auto", "cuda", "cpu"], default="auto")
-    add("--threads", type=int, default=1, help="CPU threads of the model (default: 1)")
+    add("--threads", type=at_least(1), default=1, help="CPU threads of the model (default: 1)")
     add = parser.add_argument_group("card").add_argument
     add("--among", type=Path, metavar="LEADERBOARD", help="a leaderboard.csv to stand among")
     add("--json", action="store_true", help="print the card as JSON")
@@ -70,12 +95,14 @@ def run(arguments: argparse.Namespace) -> None:
     model = _candidate(arguments)
     weights = weights_file(model, arguments.file)
     device = choose(arguments.device)
-    how = (weights, device, arguments.threads, project.allow_code)
-    found = audit(named, model, settings, *how)
     among = arguments.among
     board = Path(project.results) / (arguments.study or "") / "leaderboard.csv"
     if among is None and arguments.study and board.is_file():
         among = board
+    if among:
+        card.reference(among)  # what is wrong with it is said before the work
+    how = (weights, device, arguments.threads, project.allow_code)
+    found = audit(named, model, settings, *how)
     level = settings.statistics["level"]
     place = card.standing(found, model.key, level, among) if among else None
     about = card.record(found, settings, model.key, place)
@@ -94,8 +121,7 @@ def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Na
     seed = project.seed if arguments.seed is None else arguments.seed
     options = read_options(arguments.option)
     if arguments.study:
-        if arguments.data or arguments.classes or arguments.task:
-            raise UserError("--study says which data, task and classes: leave out the others")
+        _without(arguments, OF_STUDY, f"--study {arguments.study}")
         study = project.study(arguments.study)
         named = of_argument(study.source["dataset"], project, options, seed)
         return named, study_settings(study, seed)
@@ -104,13 +130,17 @@ def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Na
     named = of_argument(arguments.data, project, options, seed)
     task = arguments.task or ("multiclass" if "label" in named.index.columns else "multilabel")
     classes = [name.strip() for name in (arguments.classes or "").split(",") if name.strip()]
+    if twice := next((name for name in classes if classes.count(name) > 1), None):
+        raise UserError(f"--classes names '{twice}' twice")
     pairs: dict[str, Any] = {
-        "split": [arguments.split],
+        "split": [arguments.split or "test"],
         "semantic": arguments.semantic or {"multilabel": "temporal"}.get(task, "class"),
     }
     held_out: dict[str, Any] = {
-        "split": arguments.calibration, "scale": arguments.scale, "exclude": arguments.exclude
-    }  # fmt: skip
+        "split": arguments.calibration or "calibration",
+        "scale": bool(arguments.scale),
+        "exclude": arguments.exclude or "none",
+    }
     if arguments.pairs is not None:
         pairs["largest"] = arguments.pairs
     if arguments.calibration_count is not None:
@@ -120,18 +150,32 @@ def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Na
     return named, own_settings(named, task, names, pairs, held_out, more, seed)
 
 
+def _without(arguments: argparse.Namespace, names: Iterable[str], given: str) -> None:
+    """Refuse arguments that would be passed over beside another."""
+    from stamp.errors import UserError
+
+    for name in names:
+        if getattr(arguments, name) is not None:
+            raise UserError(f"--{name.replace('_', '-')} has no use beside {given}: leave it out")
+
+
 def _candidate(arguments: argparse.Namespace) -> Candidate:
-    """The model: by its file, a timm architecture by name, or a file of outputs."""
+    """The model: by its block in YAML, by its name, by its file, or by a file of outputs."""
     from stamp.errors import UserError
     from stamp.one_model import Candidate, read_candidate
 
-    if sum(one is not None for one in (arguments.load, arguments.timm, arguments.logits)) != 1:
-        raise UserError("one model: give --load with a YAML file, --timm with a name, or --logits")
+    ways = [way for way in IDLE if getattr(arguments, way) is not None]
+    if len(ways) != 1:
+        named = ", ".join(f"--{way}" for way in IDLE)
+        raise UserError(f"one model is scored: give one of {named}")
+    _without(arguments, IDLE[ways[0]], f"--{ways[0]}")
     if arguments.logits is not None:
         if not arguments.logits.is_file():
             raise UserError(f"no such file '{arguments.logits}'")
-        given = {"file": str(arguments.logits), "probabilities": arguments.probabilities}
-        return Candidate(arguments.model or arguments.logits.stem, {"source": "logits", **given})
+        block: dict[str, Any] = {"source": "logits", "file": str(arguments.logits)}
+        if arguments.probabilities is not None:
+            block["probabilities"] = arguments.probabilities
+        return Candidate(arguments.model or arguments.logits.stem, block)
     if arguments.load is not None:
         found = read_candidate(arguments.load, arguments.model)
         given = {"size": arguments.size, "channels": arguments.channels}
@@ -140,6 +184,8 @@ def _candidate(arguments: argparse.Namespace) -> Candidate:
             return found
         block = {**found.load, "pixels": {**found.load.get("pixels", {}), **pixels}}
         return Candidate(found.key, block, found.saw)
+    if arguments.timm is None:
+        return _in_file(arguments, ways[0])
     if arguments.size is None:
         raise UserError("--timm needs --size, the height and width of its pixels")
     pixels = {"size": arguments.size, "channels": arguments.channels or 3}
@@ -147,3 +193,22 @@ def _candidate(arguments: argparse.Namespace) -> Candidate:
     if arguments.file is not None:
         block["file"] = str(arguments.file)
     return Candidate(arguments.model or arguments.timm, block)
+
+
+def _in_file(arguments: argparse.Namespace, kind: str) -> Candidate:
+    """A model in a file, by the block that `add-model` would write of it."""
+    from stamp.additions import load_block
+    from stamp.errors import UserError
+    from stamp.one_model import Candidate, checked
+
+    file = getattr(arguments, kind)
+    given = {name: getattr(arguments, name) for name in ("arch", "arch_args", "mean", "std")}
+    given["probabilities"] = arguments.probabilities
+    given["pixels"] = {} if arguments.size is None else {"size": arguments.size}
+    channels = arguments.channels or (1 if len(arguments.mean or ()) == 1 else 3)
+    block = load_block(kind, file, given, {})
+    pixels = {"channels": channels, **block.get("pixels", {})}
+    if pixels.get("size") is None:
+        raise UserError(f"--{kind} needs --size, the height and width of its pixels")
+    checked_block = checked({**block, "pixels": pixels}, f"--{kind}")
+    return Candidate(arguments.model or Path(file).stem, checked_block)

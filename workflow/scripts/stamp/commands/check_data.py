@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+from stamp.arguments import at_least, between
+
 HELP = "say whether your images are ready for a study, and what is missing"
 
 
@@ -18,21 +20,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     how = "an option of the table or folder, as in config/datasets.yaml"
     add("--option", "-o", action="append", default=[], metavar="KEY=VALUE", help=how)
     add("--split", help="the split that pairs are drawn from (default: test, if there is one)")
-    add("--half-width", type=float, default=0.02, help="of the interval wanted (default: 0.02)")
-    add("--level", type=float, default=0.95, help="of the interval wanted (default: 0.95)")
+    add("--half-width", type=between(0), default=0.02, help="of the interval (default: 0.02)")
+    add("--level", type=between(0, 1), default=0.95, help="of the interval (default: 0.95)")
     add("--all", action="store_true", help="open every image, not a sample of 200")
-    add("--seed", type=int, help="by which splits are drawn (default: that of config.yaml)")
+    add("--seed", type=at_least(0), help="by which splits are drawn (default: that of config.yaml)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a report for each argument."""
-    from stamp.errors import UserError
     from stamp.findings import ERROR
     from stamp.named_data import configuration, read_options
     from stamp.readiness import report_on
 
-    if not (arguments.half_width > 0 and 0 < arguments.level < 1):
-        raise UserError("--half-width is above 0, and --level between 0 and 1")
     settings, options = configuration(), read_options(arguments.option)
     seed = settings.seed if arguments.seed is None else arguments.seed
     interval = (arguments.half_width, arguments.level)

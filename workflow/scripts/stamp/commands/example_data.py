@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from stamp.arguments import at_least
+
 HELP = "write made-up images with a table, and a folder a class, to try things on"
 
 
@@ -16,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="a new or empty folder")
     parser.add_argument("--patients", type=int, default=500, help="of the clinic (default: 500)")
     parser.add_argument("--size", type=int, default=48, help="side in pixels (default: 48)")
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
 
 
 def run(arguments: argparse.Namespace) -> None:

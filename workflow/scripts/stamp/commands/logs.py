@@ -28,7 +28,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the jobs of the newest run that had any."""
     found = latest(arguments.folder)
     if found is None:
-        raise UserError(f"{arguments.folder / '.snakemake' / 'log'}: no run with jobs in it")
+        raise UserError(
+            f"{arguments.folder / '.snakemake' / 'log'}: no run with jobs in it (one with --quiet "
+            "lists none: its logs are in results/<study>/logs)"
+        )
     ask_slurm(found)
     print(listing(found, arguments.folder, arguments.study, arguments.failed))
 

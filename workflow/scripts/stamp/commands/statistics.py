@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stamp.arguments import at_least
+
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
@@ -33,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--controls", default="", help="columns to control for: depth,epochs")
     parser.add_argument("--delta", type=float, help="outcome below which a model fails (median)")
     parser.add_argument("--equivalence", type=float, help="margin of equal correlations (0.1)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=at_least(0), default=0)
     parser.add_argument("--permutations", type=int, default=10_000)
     parser.add_argument("--resamples", type=int, default=10_000)
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")

@@ -86,14 +86,16 @@ def walk(root: Path, levels: Sequence[str]) -> list[tuple[str, ...]]:
     """Every image as its folders below ``root`` and its name, sorted.
 
     Images at another depth than the levels have are a mistake, and so is a folder of the last level
-    without any image.
+    without any image. A folder of a level may be a link to one elsewhere.
     """
     if not root.is_dir():
         raise UserError(f"{root}: no such folder; {HELP}")
     found: list[tuple[str, ...]] = []
-    for place, folders, names in os.walk(root):
-        folders[:] = sorted(one for one in folders if not one.startswith((".", "__")))
+    for place, folders, names in os.walk(root, followlinks=True):
         inside = Path(place).relative_to(root).parts
+        folders[:] = sorted(one for one in folders if not one.startswith((".", "__")))
+        if len(inside) >= len(levels):  # a link this deep could lead back to where it lies
+            folders[:] = [one for one in folders if not os.path.islink(os.path.join(place, one))]
         images = sorted(one for one in names if _is_image(one))
         if images and len(inside) != len(levels):
             raise UserError(
@@ -101,7 +103,10 @@ def walk(root: Path, levels: Sequence[str]) -> list[tuple[str, ...]]:
                 f"is [{', '.join(levels)}]: put it elsewhere, or name the levels"
             )
         if len(inside) == len(levels) and not images and not folders:
-            raise UserError(f"{place}: a {levels[-1]}'s folder without an image: fill or remove it")
+            kinds = f"(a name that ends in {', '.join(SUFFIXES)})"
+            raise UserError(
+                f"{place}: a {levels[-1]}'s folder without an image {kinds}: fill or remove it"
+            )
         found += [(*inside, name) for name in images]
     if not found:
         raise UserError(f"{root}: no image in {_deep(len(levels))}; {HELP}")

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from stamp.errors import UserError, suggest
@@ -41,10 +42,31 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
         raise UserError(f"function '{name}' failed: {line}") from error
     if not callable(made):
         raise UserError(f"function '{name}' gives a {type(made).__name__}, which can't be called")
-    module = made if hasattr(made, "get_classifier") else Opaque(made, f"what '{name}' makes")
+    module = made if hasattr(made, "get_classifier") else _opaque(made, name)
     if isinstance(made, nn.Module):
         made.eval()
     return finished(module, block, classes, f"function '{name}'")
+
+
+def _opaque(made: Any, name: str) -> Opaque:
+    """What a function made, as a module that says in one line what went wrong inside it."""
+
+    def run(pixels: torch.Tensor) -> Any:
+        try:
+            return made(pixels)
+        except UserError:
+            raise
+        except Exception as error:
+            line = f"{type(error).__name__}: {first_line(error)}"
+            shape = list(pixels.shape)
+            raise UserError(
+                f"what function '{name}' makes fails on pixels of shape {shape}: {line}"
+            ) from error
+
+    module = Opaque(run, f"what '{name}' makes")
+    if isinstance(made, nn.Module):
+        module.add_module("made", made)  # so that its parameters move and count
+    return module
 
 
 def found(name: str) -> Any:

@@ -8,6 +8,7 @@ torch: such a model needs neither it nor pixels.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from stamp.models.supplied import PROBABILITIES, file_of, ids_file
 
 ENDINGS = (".parquet", ".csv", ".npy")
 IMAGE = "image"
+TWICE = re.compile(r"_duplicated_\d+$")  # how polars calls a column whose name was there before
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,14 @@ def _array(path: Path, outputs: Sequence[str]) -> Table:
     assert beside is not None
     try:
         values = np.load(path, allow_pickle=False)
-        ids = beside.read_text().splitlines()
-    except (OSError, ValueError) as error:
+        ids = beside.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError, EOFError) as error:
         raise UserError(f"{path}: can't be read: {error}") from None
-    if values.ndim != 2 or not np.issubdtype(values.dtype, np.number):
+    if not isinstance(values, np.ndarray):
+        raise UserError(f"{path}: holds several arrays (npz), but one is expected")
+    if values.dtype.kind not in "fiu":
+        raise UserError(f"{path}: holds {values.dtype}, not numbers")
+    if values.ndim != 2:
         raise UserError(
             f"{path}: has shape {list(values.shape)}, but [images, classes] is expected"
         )
@@ -96,8 +102,13 @@ def _table(path: Path, classes: Sequence[str]) -> Table:
     except (OSError, pl.exceptions.PolarsError) as error:
         line = str(error).strip().splitlines()[0]
         raise UserError(f"{path}: can't be read: {line}") from None
+    if twice := next((name for name in found.columns if TWICE.search(name)), None):
+        raise UserError(f"{path}: the column '{TWICE.sub('', twice)}' stands twice")
     if IMAGE not in found.columns:
         raise UserError(f"{path}: no column '{IMAGE}': {suggest(IMAGE, found.columns)}")
+    kind = found.schema[IMAGE]
+    if kind.is_nested() or kind == pl.Binary:
+        raise UserError(f"{path}: the column '{IMAGE}' holds {kind}, not image ids")
     columns = [name for name in found.columns if name != IMAGE]
     taken = [columns[one] for one in choose(columns, classes, str(path)) if one is not None]
     for name in taken:
@@ -123,7 +134,7 @@ def logits_of(
             f"the first is '{absent[IMAGE][0]}'"
         )
     chosen = choose(table.names, classes, f"{path}: outputs")
-    values = _as_logits(table.values[found["row"].to_numpy()], block, task, path, lacking(chosen))
+    values = as_logits(table.values[found["row"].to_numpy()], block, task, path, lacking(chosen))
     whole = np.full((len(values), len(classes)), np.nan, np.float32)
     for place, output in enumerate(chosen):
         if output is not None:
@@ -131,7 +142,7 @@ def logits_of(
     return whole
 
 
-def _as_logits(
+def as_logits(
     values: np.ndarray,
     block: Mapping[str, Any],
     task: str,
@@ -145,8 +156,8 @@ def _as_logits(
         return probabilities.to_logits(values, told)
     if told is None and probabilities.looks_like(values, PROBABILITIES[task]):
         raise UserError(
-            f"{path}: all numbers are in [0, 1], so these look like probabilities: "
-            "say probabilities: true or false"
+            f"{path}: all numbers are in [0, 1], so these look like probabilities: say "
+            "probabilities: true or false (--probabilities or --no-probabilities)"
         )
     return values
 

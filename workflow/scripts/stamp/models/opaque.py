@@ -15,7 +15,7 @@ from torch import nn
 from stamp.errors import UserError
 from stamp.models.checkpoint import by_name
 from stamp.models.loaded import Loaded
-from stamp.probabilities import LEAST_SIGMOID, LEAST_SOFTMAX
+from stamp.probabilities import LEAST_SIGMOID, LEAST_SOFTMAX, SUM
 
 Run = Callable[[torch.Tensor], Any]
 
@@ -66,6 +66,12 @@ class FromProbabilities(nn.Module):
         if ((p < 0) | (p > 1)).any():
             raise UserError("probabilities: an output is outside [0, 1]: are these logits?")
         if self.kind == "softmax":
+            sums = p.sum(dim=1)
+            if (far := abs(sums - 1) > SUM).any():
+                raise UserError(
+                    f"probabilities: the outputs of an image sum to {sums[far][0]:.3g}, not to 1: "
+                    "is this no softmax?"
+                )
             return p.clamp(min=LEAST_SOFTMAX).log().float()
         return p.clamp(LEAST_SIGMOID, 1 - LEAST_SIGMOID).logit().float()
 

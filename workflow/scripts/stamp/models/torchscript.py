@@ -28,7 +28,10 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
         try:
             network = torch.jit.load(str(path), map_location="cpu").eval()
         except (RuntimeError, ValueError, OSError) as error:
-            line = first_line(error)
+            # torch goes on about what may have happened to the file
+            line = first_line(error).partition(". ")[0]
+            if "constants.pkl" in line:  # which torch.jit.save writes and torch.save does not
+                line = "it holds weights and no program, so source: checkpoint with its arch"
             raise UserError(f"{path}: can't be read as TorchScript: {line}") from None
 
     def run(pixels: torch.Tensor) -> Any:

@@ -57,7 +57,10 @@ def read_state(path: Path, prefix: str = "") -> State:
     except pickle.UnpicklingError as error:
         raise refused(path, error) from None
     except Exception as error:
-        raise UserError(f"{path}: can't be read as weights: {first_line(error)}") from None
+        line = first_line(error)
+        if "TorchScript archive" in line:  # torch would advise to run whatever is in there
+            line = "it is a program, so source: torchscript"
+        raise UserError(f"{path}: can't be read as weights: {line}") from None
     return plain(state, path, prefix)
 
 
@@ -100,13 +103,25 @@ def fit(
     for names, verb in ((missing, "lacks"), (extra, "has an unknown")):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise UserError(f"{where}: does not fit the architecture: {verb} '{names[0]}'{more}")
+            hint = _prefix(state, own)
+            raise UserError(
+                f"{where}: does not fit the architecture: {verb} '{names[0]}'{more}{hint}"
+            )
     if shapes:
         found, wanted = (list(each[shapes[0]].shape) for each in (state, own))
         raise UserError(
             f"{where}: does not fit the architecture: '{shapes[0]}' is {found}, not {wanted}"
         )
     module.load_state_dict({name: state[name] for name in own if name in state}, strict=False)
+
+
+def _prefix(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """A hint where names fit but for what a training script put before all of them."""
+    starts = {name.partition(".")[0] + "." for name in state}
+    start = starts.pop() if len(starts) == 1 else ""
+    if start and any(name.removeprefix(start) in own for name in state):
+        return f": its names begin with '{start}', so give prefix: {start}"
+    return ""
 
 
 def read_weights(

@@ -1,0 +1,52 @@
+"""Types of commands' arguments: what is out of range is argparse's own line, before any work."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number, ``least`` or more."""
+
+    def whole(text: str) -> int:
+        try:
+            found = int(text)
+        except ValueError:
+            found = least - 1
+        if found < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of {least} or more")
+        return found
+
+    return whole
+
+
+def between(low: float, high: float = math.inf) -> Callable[[str], float]:
+    """A number above ``low`` and below ``high``."""
+
+    def number(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not low < found < high:
+            end = "" if math.isinf(high) else f" and below {high:g}"
+            raise argparse.ArgumentTypeError(f"'{text}' is no number above {low:g}{end}")
+        return found
+
+    return number
+
+
+def mapping(text: str) -> dict[str, Any]:
+    """A mapping in YAML."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        found = None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f"'{text}' is no mapping such as {{layers: [1, 1]}}")
+    return found
