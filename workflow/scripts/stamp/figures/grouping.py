@@ -40,7 +40,7 @@ from stamp.figures.style import (
 from stamp.figures.words import in_words
 from stamp.outcomes import MEAN
 
-ROW, LABEL = 0.66, 0.14  # inches: a stratum, and in it the line of its models' names
+ROW, LABEL = 0.6, 0.14  # inches: a stratum, and in it the line of its models' names
 SWARM = (ROW - LABEL) / 2 - 0.05  # inches: how far points stand from the middle at the most
 SIZE = 4.6  # points: a model's mark
 STEP = 1.08 * SIZE / 72  # inches: between the middles of two marks that do not touch
@@ -61,8 +61,10 @@ def draw(
         words = reason[0] if len(reason) else "no model has a value"
         return in_words(texts, subtitle, f"Nothing to draw: {words}.")
     order = _order(models)
-    names = quantities(models, PANELS, MEAN)
-    bands = Bands([_panel(rows, models, name) for name in names], order, 2, ROW * len(order))
+    panels = [_panel(rows, models, name) for name in quantities(models, PANELS, MEAN)]
+    sizes = _sizes(rows, order)
+    many = 2 if len(panels) <= 4 else 3
+    bands = Bands(panels, [*order, *sizes], many, ROW * len(order))
     key = key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
     shown, note = legend_blocks(key, aside), _note(rows, texts)
@@ -74,7 +76,8 @@ def draw(
     notes(page, note, texts["notice"])
     frames = bands.draw(figure, page, top)
     for at, start in enumerate(bands.tops(top)):
-        _names(page, rows, order, bands.left, start, deltas=at == 0)
+        words = sizes if at == 0 else [size.partition(",")[0] for size in sizes]  # of the scores
+        _names(page, order, words, bands.left, start)
     for name, axes in frames.items():
         _draw(axes, models.filter(pl.col("of") == name).drop_nulls("value"), order, key, bands)
     return figure
@@ -100,19 +103,20 @@ def _panel(rows: pl.DataFrame, models: pl.DataFrame, name: str) -> Panel:
     return Panel(name, own["title"][0].replace("_", " "), words, axis_name(own))
 
 
-def _names(
-    page: Axes, rows: pl.DataFrame, order: Sequence[str], left: float, top: float, deltas: bool
-) -> None:
-    """A stratum's name, its number of models, and how far the first stratum's scores are above."""
+def _sizes(rows: pl.DataFrame, order: Sequence[str]) -> list[str]:
+    """Each stratum's number of models, and how far the first stratum's scores are above its."""
     own = rows.filter(pl.col("of") == STAMP)
     sizes = dict(own.filter(pl.col("what") == STRATUM).select("stratum", "n").iter_rows())
     pairs = own.filter((pl.col("what") == PAIR) & (pl.col("stratum") == order[0]))
-    known = dict(pairs.select("other", "delta").iter_rows()) if deltas else {}
+    known = dict(pairs.select("other", "delta").iter_rows())
+    deltas = {name: f", \u03b4 = {number(value)}" for name, value in known.items()}
+    return [f"n = {sizes.get(name, 0)}{deltas.get(name, '')}" for name in order]
+
+
+def _names(page: Axes, order: Sequence[str], sizes: Sequence[str], left: float, top: float) -> None:
+    """A stratum's name and what is said of its size, left of its row."""
     style: dict[str, Any] = {"ha": "right"}
-    for at, name in enumerate(order):
-        words = f"n = {sizes.get(name, 0)}"
-        if name in known:
-            words += f", \u03b4 = {number(known[name])}"
+    for at, (name, words) in enumerate(zip(order, sizes, strict=True)):
         middle = top + at * ROW + LABEL + (ROW - LABEL) / 2 - line_height(SMALL)
         room = left - MARGIN - 0.1
         below = write(page, left - 0.1, middle, shortened(name, room, SMALL), SMALL, **style)
