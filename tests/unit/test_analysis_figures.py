@@ -8,12 +8,14 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 from benchmarks.made_up import study
 from benchmarks.made_up_profiles import profiles
+from jinja2 import Template
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -29,17 +31,22 @@ from stamp.figures import style
 from stamp.figures.data import inside, models_text, number
 
 FOLDER = Path(figures.__file__).parent
+REPORT = FOLDER.parents[2] / "report"
 DRAWN = [name for name in ANALYSES if (FOLDER / f"{name}.py").is_file()]
 LONG = "A network with a very long name, pretrained elsewhere and fine-tuned here, seed {}"
 DRAWS = 60
 
 
 def like(name: str, seed: int) -> Data:
-    """Made-up numbers of a configured study's own models and targets, with a missing outcome."""
+    """Made-up numbers of a configured study's own models and targets, with a missing outcome.
+
+    A target's title ends in a domain's key, as where each domain is an outcome.
+    """
     own = read_plan([name]).studies[name]
     data = study(len(own.models), len(own.targets), DRAWS, DRAWS, seed)
     keys, targets = data.scores["model"], data.texts["targets"]
     titles = [target["title"] for target in own.targets.values()]
+    titles[-1] += ": north_1"
     texts = {"title": own.title, "notice": own.notice, "task": own.task}
     gap = (pl.col("outcome") == "target_2") & (pl.col("model") == keys[8])
     return replace(
@@ -126,6 +133,12 @@ def test_no_number_is_minus_zero(name: str) -> None:
         assert not re.search(r"[-\u2212]0?\.0+(?!\d)", found)
 
 
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_domains_key_is_written_as_words(name: str) -> None:
+    words = " ".join(texts_of(drawn(name, "medical")))
+    assert "north_1" not in words
+
+
 def cells(axes: Axes) -> Iterator[tuple[str, float]]:
     """Every text that stands on a coloured cell, with WCAG's contrast of the two."""
 
@@ -189,3 +202,14 @@ def test_words_of_numbers_are_what_a_reader_expects() -> None:
     assert inside("MIMIC-CXR") == "MIMIC-CXR"
     assert models_text(pl.Series([7, 7])) == "7 models"
     assert models_text(pl.Series([9, None, 7])) == "7 to 9 models"
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_analysis_has_a_caption_of_its_own_in_the_report(name: str) -> None:
+    caption = Template((REPORT / "analysis.rst").read_text())
+    words = [
+        caption.render(snakemake=SimpleNamespace(wildcards=SimpleNamespace(analysis=one)))
+        for one in (name, "no such analysis")
+    ]
+    assert len(words[0].split()) > 15
+    assert words[1].strip() == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from stamp.figures.style import (
     notes_height,
     sheet,
     shortened,
+    widest,
     width_of,
     write,
 )
@@ -45,6 +47,7 @@ SWARM = (ROW - LABEL) / 2 - 0.05  # inches: how far points stand from the middle
 SIZE = 4.6  # points: a model's mark
 STEP = 1.08 * SIZE / 72  # inches: between the middles of two marks that do not touch
 FEWEST = 5  # counted models that a violin is drawn of
+APART = 0.1  # inches: between two names
 PANELS = 8
 BODY_COLOUR = "#e3e3e3"
 
@@ -63,8 +66,9 @@ def draw(
     order = _order(models)
     panels = [_panel(rows, models, name) for name in quantities(models, PANELS, MEAN)]
     sizes = _sizes(rows, order)
-    many = 2 if len(panels) <= 4 else 3
-    bands = Bands(panels, [*order, *sizes], many, ROW * len(order))
+    bands = Bands(panels, [*order, *sizes], 3, ROW * len(order))
+    if len(panels) <= 4 or bands.width < 2 * widest(models["label"], FINE) + APART:
+        bands = replace(bands, columns=2)
     key = key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
     shown, note = legend_blocks(key, aside), _note(rows, texts)
@@ -187,19 +191,21 @@ def swarm(places: np.ndarray, step: float, most: float) -> np.ndarray:
 def _labels(
     axes: Axes, ends: Sequence[Mapping[str, Any]], y: float, low: float, inch: float, width: float
 ) -> None:
-    """The names of a stratum's lowest and highest model, where both fit beside each other."""
-    room = width / 2 - 0.06
-    texts = [shortened(row["label"], room, FINE) for row in ends]
+    """The names of a stratum's lowest and highest model, shortened where both do not fit."""
+    texts = [row["label"] for row in ends]
+    if sum(width_of(text, FINE) for text in texts) + APART * (len(texts) - 1) > width:
+        room = (width - APART) / 2 if len(texts) > 1 else width
+        texts = [shortened(text, room, FINE) for text in texts]
     wide = [width_of(text, FINE) for text in texts]
     spots = [(row["value"] - low) * inch for row in ends]
     starts = [min(max(0.0, spots[0]), width - wide[0])]
     if len(ends) > 1:
         starts.append(min(max(0.0, spots[1] - wide[1]), width - wide[1]))
         gap = starts[1] - (starts[0] + wide[0])
-        if gap < 0.1:  # the names stand outwards of their marks, the lower one's first
-            starts[0] = min(max(0.0, spots[0] - wide[0] / 2), width - wide[0] - 0.1 - wide[1])
+        if gap < APART:  # the names stand outwards of their marks, the lower one's first
+            starts[0] = min(max(0.0, spots[0] - wide[0] / 2), width - wide[0] - APART - wide[1])
             starts[0] = max(0.0, starts[0])
-            starts[1] = max(starts[0] + wide[0] + 0.1, min(spots[1], width - wide[1]))
+            starts[1] = max(starts[0] + wide[0] + APART, min(spots[1], width - wide[1]))
     for text, start in zip(texts, starts, strict=True):
         style: dict[str, Any] = {"size": FINE, "va": "center", "ha": "left", "color": "#404040"}
         axes.text(low + start / inch, y, text, **style)
