@@ -24,15 +24,23 @@ rule analysis:
             f"{RESULTS}/{{study}}/analyses/{{analysis}}.csv",
             caption="../workflow/report/analysis.rst",
             category="{study}",
-            labels={"table": "{analysis}"},
+            subcategory=OTHERS,
+            labels={"result": "{analysis}, table"},
         ),
         models=report(
             f"{RESULTS}/{{study}}/analyses/{{analysis}}_models.csv",
             caption="../workflow/report/analysis.rst",
             category="{study}",
-            labels={"table": "{analysis}, by model"},
+            subcategory=OTHERS,
+            labels={"result": "{analysis}, table by model"},
         ),
-        text=f"{RESULTS}/{{study}}/analyses/{{analysis}}.txt",
+        text=report(
+            f"{RESULTS}/{{study}}/analyses/{{analysis}}.txt",
+            caption="../workflow/report/analysis.rst",
+            category="{study}",
+            subcategory=OTHERS,
+            labels={"result": "{analysis}, sentence"},
+        ),
     log:
         f"{RESULTS}/{{study}}/logs/analysis/{{analysis}}.log",
     wildcard_constraints:
@@ -66,7 +74,8 @@ rule analysis_figure:
             f"{RESULTS}/{{study}}/figures/{{analysis}}.png",
             caption="../workflow/report/analysis.rst",
             category="{study}",
-            labels={"figure": "{analysis}"},
+            subcategory=OTHERS,
+            labels={"result": "{analysis}, figure"},
         ),
         pdf=f"{RESULTS}/{{study}}/figures/{{analysis}}.pdf",
     log:

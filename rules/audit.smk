@@ -26,7 +26,7 @@ rule audit_claims:
             f"{RESULTS}/audit/claims.csv",
             caption="../workflow/report/audit.rst",
             category="audit",
-            labels={"table": "claims"},
+            labels={"result": "claims, table"},
         ),
         page=f"{RESULTS}/audit/reproduction.md",
     log:
@@ -50,7 +50,7 @@ rule audit_study:
             f"{RESULTS}/audit/study.csv",
             caption="../workflow/report/audit.rst",
             category="audit",
-            labels={"table": "studies beside the paper"},
+            labels={"result": "studies beside the paper, table"},
         ),
     log:
         f"{RESULTS}/audit/logs/study.log",

@@ -34,6 +34,9 @@ prepare_jobs(SCRIPTS)
 RESULTS = PLAN.results
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 FIGURES = ["targets", "ranks", "forest"]
+# How the report groups what a study leaves. Each result there has one label: of two that come in
+# equal halves Snakemake 9 makes a switch, and shows no page where a half has no counterpart.
+MAIN, OTHERS = "Main results", "Other analyses"
 
 
 def one_of(names):

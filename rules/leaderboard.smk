@@ -12,7 +12,8 @@ rule leaderboard:
             f"{RESULTS}/{{study}}/leaderboard.csv",
             caption="../workflow/report/leaderboard.rst",
             category="{study}",
-            labels={"table": "leaderboard"},
+            subcategory=MAIN,
+            labels={"result": "leaderboard, table"},
         ),
         parquet=f"{RESULTS}/{{study}}/leaderboard.parquet",
     log:

@@ -426,7 +426,7 @@ def test_a_streamed_target_has_the_estimates_of_its_records() -> None:
 
 def test_the_figure_has_every_predictor_and_outcome() -> None:
     data = study()
-    texts = {**data.texts, "title": "Title", "notice": ""}
+    texts = {**data.texts, "title": "Title", "notice": "", "level": 0.9}
     table = baselines.table(data)
     drawn = figure.draw(table, baselines.models(data), texts)
     words = [text.get_text() for axes in drawn.axes for text in axes.texts]
@@ -434,5 +434,6 @@ def test_the_figure_has_every_predictor_and_outcome() -> None:
         assert name in words, name
     stamp = one(table, models="declared", outcome="far", predictor="stamp")["oriented"]
     assert f"{stamp:.2f}".replace("-", "\u2212") in words
+    assert "the 90 % percentile interval" in " ".join(words)
     empty = figure.draw(baselines.nothing(baselines.TABLE, "no targets"), table, texts)
     assert any("no targets" in text.get_text() for axes in empty.axes for text in axes.texts)

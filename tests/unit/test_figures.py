@@ -334,7 +334,7 @@ def _shown(axes):
     """The texts of a frame that can be seen, with the labels of the ticks inside its limits."""
     found = [*axes.texts]
     if axes.axison:
-        found.append(axes.xaxis.label)
+        found += [axes.xaxis.label, axes.yaxis.label]
         for axis, at, limits in (
             (axes.xaxis, 0, axes.get_xlim()),
             (axes.yaxis, 1, axes.get_ylim()),

@@ -10,7 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
+from test_figures import _check_texts as check_texts
 
+from stamp.config import read_plan
 from stamp.figures import training
 from stamp.io import write_json
 from training_figure import main
@@ -114,6 +116,14 @@ def test_no_panels_overlap_or_leave_the_page_however_many_models_there_are(count
                 extent = text.get_window_extent()
                 assert page.x0 <= extent.x0 <= extent.x1 <= page.x1, text.get_text()
                 assert page.y0 <= extent.y0 <= extent.y1 <= page.y1, text.get_text()
+
+
+def test_the_names_of_the_medical_zoo_stand_whole_and_apart() -> None:
+    models = read_plan(["medical"]).studies["medical"].models.values()
+    names = [model.label for model in models if model.trainer == "finetune"]
+    figure, _ = training.draw({name: record(at) for at, name in enumerate(names)}, TEXTS)
+    assert set(names) <= {text.get_text() for text in figure.axes[0].texts}
+    check_texts(figure)
 
 
 def test_a_multiclass_study_speaks_of_accuracy() -> None:

@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 from stamp.analyses.ablation import STAMP, TITLES
 from stamp.figures.bands import Bands, Panel, level_text, rho_bars, row_names
 from stamp.figures.data import RHO
+from stamp.figures.panels import columns
 from stamp.figures.style import heading, heading_height, look, notes, notes_height, sheet
 from stamp.figures.words import in_words
 
-ROW, COLUMNS = 0.24, 3  # inches: a bar; panels beside each other
+ROW = 0.24  # inches: a bar
 SUBTITLE = f"{RHO} of STAMP and of its parts alone with what the models reached on the targets"
 
 
@@ -31,8 +32,8 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         Panel(one["outcome"], one["title"].replace("_", " "), "", RHO)
         for one in outcomes.iter_rows(named=True)
     ]
-    names = list(TITLES.values())
-    bands = Bands(panels, names, COLUMNS, ROW * len(names))
+    names = ["STAMP" if name == STAMP else title for name, title in TITLES.items()]
+    bands = Bands(panels, names, columns(len(panels))[0], ROW * len(names))
     note = _note(rows.row(0, named=True), texts)
     top = heading_height(texts["title"], SUBTITLE)
     figure, page = sheet(top + bands.total + notes_height(note, texts["notice"]))
@@ -49,8 +50,8 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
 def _note(row: Mapping[str, Any], texts: Mapping[str, Any]) -> str:
     return (
         f"Spearman's {RHO} over one set of {row['n']} models (set {row['subset']}), the same for "
-        f"every bar; lines are {level_text(texts)} intervals of Bonett and Wright. SV/AV is 1 "
-        f"minus STAMP: its {RHO} is STAMP's with the other sign. SV enters with its sign changed, "
-        "so that more should mean better. Differences from STAMP, with paired intervals, stand in "
-        "the table."
+        f"every bar; lines are {level_text(texts)} intervals of Bonett and Wright. STAMP is 1 "
+        f"minus SV/AV, whose {RHO} is STAMP's with the other sign. SV enters with its sign "
+        "changed, so that more should mean better. Differences from STAMP, with paired intervals, "
+        "stand in the table."
     )

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.analyses.alarm import F1, SOURCE_METRIC
+from stamp.figures.data import task_metric
 from stamp.figures.panels import Header, header, lay_out, of_targets
 from stamp.figures.style import INK, Entry, Paint, look
 from stamp.figures.words import nothing_to_draw
@@ -33,9 +34,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     }
     if (rows["predictor"] == SOURCE_METRIC).any():
         blocks["F1 of"].insert(1, Entry("the source metric", Paint(SOURCE, "")))
-    labels = ("a model fails below this value of the outcome", "F1")
-    if len(parts) > 2:
-        labels = ("fails below", "F1")
+    labels = (f"fails below this {task_metric(texts)}", "F1")
     page = lay_out(texts, SUBTITLE, _note(texts, rows), heads, labels, blocks)
     for name, part in parts.items():
         _draw(page.frames[name], part)

@@ -33,7 +33,7 @@ from stamp.figures.style import (
 from stamp.figures.words import in_words
 from stamp.outcomes import MEAN
 
-ROW, COLUMNS, PANELS = 0.23, 3, 9  # inches: a model; panels beside each other, and at the most
+ROW, PANELS = 0.23, 9  # inches: a model; panels at the most
 SUBTITLE = "Models with the same backbone: STAMP, and what they reached on the targets"
 
 
@@ -96,7 +96,9 @@ def _block(name: str, rows: pl.DataFrame, models: pl.DataFrame) -> tuple[Bands, 
     )
     placed = models.join(order.select("model", "place"), on="model", maintain_order="left")
     names = order["label"].to_list()
-    return Bands(panels, names, COLUMNS, ROW * len(names), name), placed
+    return Bands(
+        panels, names, 4 if len(panels) in (4, 7, 8) else 3, ROW * len(names), name
+    ), placed
 
 
 def _words(row: Mapping[str, Any] | None) -> str:

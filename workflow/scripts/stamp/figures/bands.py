@@ -147,6 +147,8 @@ def rho_bars(axes: Axes, rows: pl.DataFrame, order: Sequence[str], first: str) -
     """A bar with its interval and its number for each of ``order``, by the column ``predictor``."""
     axes.set(ylim=(len(order), 0), xlim=(-1.05, 1.5))
     axes.set_xticks([-1, -0.5, 0, 0.5, 1])
+    axes.spines["bottom"].set_bounds(-1, 1)  # no rho is beyond: there the numbers stand
+    axes.xaxis.label.set_x(1.05 / 2.55)
     axes.axvline(0, color=MUTED, lw=0.8, zorder=1)
     known = {row["predictor"]: row for row in rows.iter_rows(named=True)}
     for at, name in enumerate(order):

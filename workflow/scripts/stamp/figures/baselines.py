@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stamp.analyses.baselines import AVERAGE, STAMP
-from stamp.figures.data import MINUS, RHO
+from stamp.figures.bands import level_text
+from stamp.figures.data import MINUS, RHO, inside, models_text, number
 from stamp.figures.style import (
     FINE,
     INK,
@@ -21,6 +22,8 @@ from stamp.figures.style import (
     WIDTH,
     heading,
     heading_height,
+    ink_on,
+    line_height,
     look,
     notes,
     notes_height,
@@ -28,6 +31,9 @@ from stamp.figures.style import (
     sheet,
     shortened,
     widest,
+    width_of,
+    wrapped,
+    write,
 )
 from stamp.figures.words import nothing_to_draw
 from stamp.outcomes import MEAN
@@ -35,13 +41,8 @@ from stamp.outcomes import MEAN
 ROW, BARS = 0.22, 1.7  # inches: a row, the bars
 LONGEST = 1.5  # inches: the widest name of a column, which stands upright
 COLOURS = "PuOr_r"  # orange and violet, which no kind of colour blindness confuses
+WIDEST = 0.9  # inches: a column of the heat map at the most
 SUBTITLE = f"Oriented {RHO} of each predictor with each outcome, over one common set of models"
-NOTE = (
-    f"Oriented {RHO}: Spearman's rank correlation with the outcome, times {MINUS}1 for metrics of "
-    "which less should be better. Rows by their average over the targets. Bars: the mean outcome, "
-    "with the percentile interval of a joint bootstrap of the models. * needs labeled source "
-    "images, + needs images of the target (++ labeled for other models), # needs several models."
-)
 MARKS = {"labels": "*", "target images": "+", "target labels": "++", "other models": "#"}
 
 
@@ -54,22 +55,32 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     mean = rows.filter(pl.col("outcome") == AVERAGE).sort("oriented", descending=True)
     order = mean["predictor"].to_list()
     columns = [name for name in rows["outcome"].unique(maintain_order=True) if name != MEAN]
+    if len(columns) == 2:  # the average of a single outcome is that outcome
+        columns.remove(AVERAGE)
     names = _names(mean)
-    left = MARGIN + widest(names, SMALL) + 0.12
-    width = WIDTH - left - BARS - 3 * MARGIN
+    left = MARGIN + max(width_of(name, SMALL, "bold") for name in names) + 0.1
+    width = min(WIDEST * len(columns), WIDTH - left - BARS - 3 * MARGIN)
+    shown = MEAN if (rows["outcome"] == MEAN).any() else columns[0]
+    note = _note(rows.filter(pl.col("outcome") == shown), texts)
+    over = wrapped(f"{_title(rows, shown)}, with intervals", BARS, FINE)
     titles = [_title(rows, name) for name in columns]
-    room = min(LONGEST, widest(titles, FINE)) + 0.1
+    room = max(min(LONGEST, widest(titles, FINE)), len(over) * line_height(FINE)) + 0.1
     top = heading_height(texts["title"], SUBTITLE) + room
     height = ROW * len(order)
-    figure, page = sheet(top + height + 0.45 + notes_height(NOTE, texts["notice"]))
+    figure, page = sheet(top + height + 0.45 + notes_height(note, texts["notice"]))
     heading(page, texts["title"], SUBTITLE)
-    notes(page, NOTE, texts["notice"])
+    notes(page, note, texts["notice"])
     heat = panel(figure, (left, top, width, height), "heat")
     _heat(heat, rows, order, columns)
-    _named(heat, names, [shortened(title, LONGEST, FINE) for title in titles], order)
-    bars = panel(figure, (left + width + 2 * MARGIN, top, BARS, height), "bars")
-    shown = MEAN if (rows["outcome"] == MEAN).any() else columns[0]
-    _bars(bars, rows.filter(pl.col("outcome") == shown), order, _title(rows, shown))
+    _named(page, names, order, left - 0.1, top)
+    for at, title in enumerate(titles):
+        style: dict[str, Any] = {"ha": "center", "va": "bottom", "size": FINE, "rotation": 90}
+        x = left + (at + 0.5) * width / len(columns)
+        page.text(x, top - 0.04, shortened(title, LONGEST, FINE), **style)
+    start = left + width + 2 * MARGIN
+    write(page, start, top - 0.06 - len(over) * line_height(FINE), over, FINE)
+    bars = panel(figure, (start, top, BARS, height), "bars")
+    _bars(bars, rows.filter(pl.col("outcome") == shown), order)
     return figure
 
 
@@ -102,28 +113,28 @@ def _heat(axes: Axes, rows: pl.DataFrame, order: list[str], columns: list[str]) 
             shade = "white" if value is None else colours(0.5 + value / 2)
             cell: dict[str, Any] = {"facecolor": shade, "edgecolor": "white", "linewidth": 1.0}
             axes.add_patch(matplotlib.patches.Rectangle((x, y), 1, 1, **cell))
-            text = "" if value is None else f"{value:.2f}".replace("-", MINUS)
-            ink = "white" if value is not None and abs(value) > 0.75 else INK
-            style: dict[str, Any] = {"ha": "center", "va": "center", "size": size, "color": ink}
-            axes.text(x + 0.5, y + 0.5, text, **style)
+            text = "" if value is None else number(value)
+            style: dict[str, Any] = {"ha": "center", "va": "center", "size": size}
+            axes.text(x + 0.5, y + 0.5, text, color=ink_on(shade), **style)
 
 
-def _named(axes: Axes, names: list[str], titles: list[str], order: list[str]) -> None:
+def _named(page: Axes, names: list[str], order: list[str], right: float, top: float) -> None:
+    """The predictors' names, ending at ``right``."""
     for y, (name, predictor) in enumerate(zip(names, order, strict=True)):
         weight = "bold" if predictor == STAMP else "normal"
-        axes.text(-0.12, y + 0.5, name, ha="right", va="center", size=SMALL, weight=weight)
-    for x, title in enumerate(titles):
-        style: dict[str, Any] = {"ha": "center", "va": "bottom", "size": FINE, "rotation": 90}
-        axes.text(x + 0.5, -0.15, title, **style)
+        style: dict[str, Any] = {"ha": "right", "va": "center", "size": SMALL, "weight": weight}
+        page.text(right, top + (y + 0.5) * ROW, name, **style)
 
 
-def _bars(axes: Axes, rows: pl.DataFrame, order: list[str], title: str) -> None:
+def _bars(axes: Axes, rows: pl.DataFrame, order: list[str]) -> None:
     """One bar a predictor with its interval, in the heat map's rows."""
     axes.set(ylim=(len(order), 0), xlim=(-1.05, 1.05), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.axvline(0, color=MUTED, lw=0.8, zorder=1)
     axes.set_xticks([-1, -0.5, 0, 0.5, 1])
-    axes.set_xlabel(f"oriented {RHO}: {title}", labelpad=2, size=SMALL)
+    axes.grid(True, axis="x")
+    axes.set_axisbelow(True)
+    axes.set_xlabel(f"oriented {RHO}", labelpad=2, size=SMALL)
     known = {row["predictor"]: row for row in rows.to_dicts()}
     for y, predictor in enumerate(order):
         row = known.get(predictor)
@@ -133,3 +144,18 @@ def _bars(axes: Axes, rows: pl.DataFrame, order: list[str], title: str) -> None:
         axes.barh(y + 0.5, row["oriented"], 0.6, color=colour, zorder=2)
         if row["low"] is not None:
             axes.plot([row["low"], row["high"]], [y + 0.5] * 2, color=INK, lw=0.9, zorder=3)
+
+
+def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:
+    """How to read the figure; ``rows`` are those of the bars."""
+    rare = rows.filter(~pl.col("common"))
+    few = "Predictors that few models have stand in the table alone. " if len(rare) else ""
+    count = models_text(rows.filter("common")["n"])
+    return (
+        f"Oriented {RHO}: Spearman's rank correlation with the outcome over the {count} "
+        f"that have every predictor, times {MINUS}1 for metrics of which less should be better. "
+        f"Rows by their average over the targets. Bars: {inside(rows['title'][0])}, with the "
+        f"{level_text(texts)} percentile interval of a joint bootstrap of the models. * needs "
+        f"labeled source images, + needs images of the target (++ labeled for other models), # "
+        f"needs several models. {few}"
+    )

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.figures.data import DASH, MINUS, RHO
+from stamp.figures.data import DASH, MINUS, RHO, models_text
 from stamp.figures.style import (
     FINE,
     INK,
@@ -282,6 +282,4 @@ def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         "rank correlation with it."
     )
     few = rows.drop_nulls("rho")
-    if len(few) and few["n"].n_unique() == 1:
-        note += f" n = {few['n'][0]} models."
-    return note
+    return f"{note} {RHO} is over {models_text(few['n'])}." if len(few) else note

@@ -125,8 +125,25 @@ def _mean_title(data: Data) -> str:
 def metric_name(data: Data, outcome: str) -> str:
     """The metric of an outcome as a reader knows it."""
     found = data.outcomes.filter(pl.col("outcome") == outcome)["metric"].drop_nulls()
-    name = found[0] if len(found) else {"multilabel": "auroc"}.get(data.texts["task"], "top1")
-    return METRICS.get(name, name)
+    return METRICS.get(found[0], found[0]) if len(found) else task_metric(data.texts)
+
+
+def task_metric(texts: Mapping[str, Any]) -> str:
+    """The metric that models of a study's task are measured by."""
+    return METRICS[{"multilabel": "auroc"}.get(texts["task"], "top1")]
+
+
+def inside(title: str) -> str:
+    """An outcome's title within a sentence: the mean begins small, a name stays as it is."""
+    return title.replace("Mean of", "mean of", 1) if title.startswith("Mean of") else title
+
+
+def models_text(counts: pl.Series) -> str:
+    """How many models some numbers are over: one count, or the least and the largest."""
+    found = counts.drop_nulls().unique().sort().to_list()
+    if not found:
+        return "no models"
+    return f"{found[0]} models" if len(found) == 1 else f"{found[0]} to {found[-1]} models"
 
 
 def correlation(data: Data, outcome: str, predictor: str = "stamp", which: str = "declared") -> Rho:
@@ -144,8 +161,8 @@ def correlation(data: Data, outcome: str, predictor: str = "stamp", which: str =
 
 
 def number(value: float | None) -> str:
-    """A correlation with two decimals and a real minus sign."""
-    return "undefined" if value is None else f"{value:.2f}".replace("-", MINUS)
+    """A correlation with two decimals and a real minus sign, but never minus zero."""
+    return "undefined" if value is None else f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)
 
 
 def rho_text(found: Rho) -> str:

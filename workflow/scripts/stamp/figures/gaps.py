@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.analyses.profiled import STAMP
-from stamp.figures.data import RHO
+from stamp.figures.data import RHO, inside, models_text
 from stamp.figures.style import (
     FINE,
     INNER,
@@ -56,11 +56,11 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     rows = table.filter(pl.col("models") == "declared")
     gaps = points["gap"].unique().sort().to_list()
     counts = table.filter(pl.col("gap").is_in(gaps)).unique("gap").sort("gap")
-    names = ["gap", "pairs", "changed label"]
+    names = ["gap, in visits", "pairs", "changed label"]
     left = MARGIN + max(widest(names, SMALL), 0.4) + 0.12
     key = key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
-    blocks, note = legend_blocks(key, aside), _note(texts)
+    blocks, note = legend_blocks(key, aside), _note(rows, texts)
     top = heading_height(texts["title"], SUBTITLE) + line_height(SMALL)
     second = top + HEIGHT + BETWEEN + line_height(SMALL)
     below = second + RHOS + 0.08
@@ -120,7 +120,7 @@ def _rhos(
     x, above = left, top - line_height(SMALL) - 0.02
     for at, outcome in enumerate(shown):
         colour, shape = COLOURS.get(outcome, OUTCOME)
-        name = "the study's own STAMP" if outcome == STAMP else titles[outcome]
+        name = "the study's own STAMP" if outcome == STAMP else inside(titles[outcome])
         text = shortened(f"{RHO} with {name}", 2.6, SMALL)
         middle = above + line_height(SMALL) / 2
         page.plot([x + 0.05], [middle], marker=shape, ms=4.4, color=colour, ls="none")
@@ -159,11 +159,13 @@ def _counts(
             page.text(x, y, text, size=FINE, ha="center", va="center")
 
 
-def _note(texts: Mapping[str, Any]) -> str:
+def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:
     level = f"{100 * texts['level']:g} %"
+    count = models_text(rows.drop_nulls("rho")["n"])
     return (
         "All pairs of pooled images of one group that are so many visits apart, against the "
         "study's random pairs; changed label: the share of pairs whose labels differ. Patients "
         "with many visits make the longer gaps, so that a difference between gaps is not one of "
-        f"time alone. {RHO}: Spearman's over models, bars its {level} interval (Bonett and Wright)."
+        f"time alone. {RHO}: Spearman's over {count}, bars its {level} interval (Bonett and "
+        "Wright)."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,17 +35,19 @@ from stamp.figures.style import (
     notes_height,
     sheet,
     shortened,
+    widest,
     width_of,
     write,
 )
 from stamp.figures.words import in_words
 from stamp.outcomes import MEAN
 
-ROW, LABEL = 0.66, 0.14  # inches: a stratum, and in it the line of its models' names
+ROW, LABEL = 0.6, 0.14  # inches: a stratum, and in it the line of its models' names
 SWARM = (ROW - LABEL) / 2 - 0.05  # inches: how far points stand from the middle at the most
 SIZE = 4.6  # points: a model's mark
 STEP = 1.08 * SIZE / 72  # inches: between the middles of two marks that do not touch
 FEWEST = 5  # counted models that a violin is drawn of
+APART = 0.1  # inches: between two names
 PANELS = 8
 BODY_COLOUR = "#e3e3e3"
 
@@ -61,8 +64,11 @@ def draw(
         words = reason[0] if len(reason) else "no model has a value"
         return in_words(texts, subtitle, f"Nothing to draw: {words}.")
     order = _order(models)
-    names = quantities(models, PANELS, MEAN)
-    bands = Bands([_panel(rows, models, name) for name in names], order, 2, ROW * len(order))
+    panels = [_panel(rows, models, name) for name in quantities(models, PANELS, MEAN)]
+    sizes = _sizes(rows, order)
+    bands = Bands(panels, [*order, *sizes], 3, ROW * len(order))
+    if len(panels) <= 4 or bands.width < 2 * widest(models["label"], FINE) + APART:
+        bands = replace(bands, columns=2)
     key = key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
     shown, note = legend_blocks(key, aside), _note(rows, texts)
@@ -74,7 +80,8 @@ def draw(
     notes(page, note, texts["notice"])
     frames = bands.draw(figure, page, top)
     for at, start in enumerate(bands.tops(top)):
-        _names(page, rows, order, bands.left, start, deltas=at == 0)
+        words = sizes if at == 0 else [size.partition(",")[0] for size in sizes]  # of the scores
+        _names(page, order, words, bands.left, start)
     for name, axes in frames.items():
         _draw(axes, models.filter(pl.col("of") == name).drop_nulls("value"), order, key, bands)
     return figure
@@ -100,19 +107,20 @@ def _panel(rows: pl.DataFrame, models: pl.DataFrame, name: str) -> Panel:
     return Panel(name, own["title"][0].replace("_", " "), words, axis_name(own))
 
 
-def _names(
-    page: Axes, rows: pl.DataFrame, order: Sequence[str], left: float, top: float, deltas: bool
-) -> None:
-    """A stratum's name, its number of models, and how far the first stratum's scores are above."""
+def _sizes(rows: pl.DataFrame, order: Sequence[str]) -> list[str]:
+    """Each stratum's number of models, and how far the first stratum's scores are above its."""
     own = rows.filter(pl.col("of") == STAMP)
     sizes = dict(own.filter(pl.col("what") == STRATUM).select("stratum", "n").iter_rows())
     pairs = own.filter((pl.col("what") == PAIR) & (pl.col("stratum") == order[0]))
-    known = dict(pairs.select("other", "delta").iter_rows()) if deltas else {}
+    known = dict(pairs.select("other", "delta").iter_rows())
+    deltas = {name: f", \u03b4 = {number(value)}" for name, value in known.items()}
+    return [f"n = {sizes.get(name, 0)}{deltas.get(name, '')}" for name in order]
+
+
+def _names(page: Axes, order: Sequence[str], sizes: Sequence[str], left: float, top: float) -> None:
+    """A stratum's name and what is said of its size, left of its row."""
     style: dict[str, Any] = {"ha": "right"}
-    for at, name in enumerate(order):
-        words = f"n = {sizes.get(name, 0)}"
-        if name in known:
-            words += f", \u03b4 = {number(known[name])}"
+    for at, (name, words) in enumerate(zip(order, sizes, strict=True)):
         middle = top + at * ROW + LABEL + (ROW - LABEL) / 2 - line_height(SMALL)
         room = left - MARGIN - 0.1
         below = write(page, left - 0.1, middle, shortened(name, room, SMALL), SMALL, **style)
@@ -183,19 +191,21 @@ def swarm(places: np.ndarray, step: float, most: float) -> np.ndarray:
 def _labels(
     axes: Axes, ends: Sequence[Mapping[str, Any]], y: float, low: float, inch: float, width: float
 ) -> None:
-    """The names of a stratum's lowest and highest model, where both fit beside each other."""
-    room = width / 2 - 0.06
-    texts = [shortened(row["label"], room, FINE) for row in ends]
+    """The names of a stratum's lowest and highest model, shortened where both do not fit."""
+    texts = [row["label"] for row in ends]
+    if sum(width_of(text, FINE) for text in texts) + APART * (len(texts) - 1) > width:
+        room = (width - APART) / 2 if len(texts) > 1 else width
+        texts = [shortened(text, room, FINE) for text in texts]
     wide = [width_of(text, FINE) for text in texts]
     spots = [(row["value"] - low) * inch for row in ends]
     starts = [min(max(0.0, spots[0]), width - wide[0])]
     if len(ends) > 1:
         starts.append(min(max(0.0, spots[1] - wide[1]), width - wide[1]))
         gap = starts[1] - (starts[0] + wide[0])
-        if gap < 0.1:  # the names stand outwards of their marks, the lower one's first
-            starts[0] = min(max(0.0, spots[0] - wide[0] / 2), width - wide[0] - 0.1 - wide[1])
+        if gap < APART:  # the names stand outwards of their marks, the lower one's first
+            starts[0] = min(max(0.0, spots[0] - wide[0] / 2), width - wide[0] - APART - wide[1])
             starts[0] = max(0.0, starts[0])
-            starts[1] = max(starts[0] + wide[0] + 0.1, min(spots[1], width - wide[1]))
+            starts[1] = max(starts[0] + wide[0] + APART, min(spots[1], width - wide[1]))
     for text, start in zip(texts, starts, strict=True):
         style: dict[str, Any] = {"size": FINE, "va": "center", "ha": "left", "color": "#404040"}
         axes.text(low + start / inch, y, text, **style)

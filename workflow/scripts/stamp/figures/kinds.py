@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from stamp.analyses.kinds import BETWEEN, DIFFERENCE, KINDS, OUTCOME
 from stamp.figures.bands import Bands, Panel, level_text, rho_bars, row_names
 from stamp.figures.data import RHO, number
+from stamp.figures.panels import columns
 from stamp.figures.style import (
     FINE,
     INNER,
@@ -41,7 +42,7 @@ from stamp.figures.words import in_words
 
 LEFT, APART, UNDER = 0.55, 0.6, 0.42  # inches: before, between and under the scatter plots
 LARGEST = 2.2  # inches: the side of a scatter plot at the most
-ROW, COLUMNS = 0.22, 3  # inches: a bar; panels of bars beside each other
+ROW = 0.22  # inches: a bar
 SUBTITLE = "STAMP by kind of pairs: temporal (T), labeled (L), changed (C), synthetic (S)"
 WORDS = {letter: f"{letter}: {kind} pairs" for kind, letter in KINDS.items()}
 
@@ -93,7 +94,7 @@ def _bands(rows: pl.DataFrame) -> Bands | None:
         for one in rows.unique("outcome", maintain_order=True).iter_rows(named=True)
     ]
     names = rows["predictor"].unique(maintain_order=True).to_list()
-    return Bands(panels, [WORDS[name] for name in names], COLUMNS, ROW * len(names))
+    return Bands(panels, [WORDS[name] for name in names], columns(len(panels))[0], ROW * len(names))
 
 
 def _bars(figure: Figure, page: Axes, bands: Bands, rows: pl.DataFrame, top: float) -> None:

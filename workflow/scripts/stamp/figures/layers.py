@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 from stamp.analyses.layers import ARROW, KINDS, LAYERS, STEPS
 from stamp.analyses.profiled import STAMP
-from stamp.figures.data import MINUS, RHO
+from stamp.figures.data import MINUS, RHO, inside, models_text
 from stamp.figures.style import (
     FINE,
     INK,
@@ -23,6 +23,7 @@ from stamp.figures.style import (
     WIDTH,
     heading,
     heading_height,
+    ink_on,
     look,
     notes,
     notes_height,
@@ -78,7 +79,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     head = widest([_short(column) for block in BLOCKS for column in block.columns], FINE) + 0.1
     top = heading_height(texts["title"], SUBTITLE) + 1.6 * SMALL / 72 + head
     foot = top + (len(order) + len(below) + 0.5) * ROW + 0.1
-    note = _note(models, texts)
+    note = _note(table, models)
     figure, page = sheet(foot + notes_height(note, texts["notice"]))
     heading(page, texts["title"], SUBTITLE)
     notes(page, note, texts["notice"])
@@ -123,7 +124,7 @@ def _rho_rows(table: pl.DataFrame) -> list[tuple[str, str]]:
     titles = dict(rows.select("outcome", "title").unique(maintain_order=True).iter_rows())
     outcomes = [name for name in titles if name != STAMP]
     chosen = [*outcomes[-1:], *([STAMP] if STAMP in titles else [])]
-    return [(name, f"{RHO} with {shortened(titles[name], 1.4, FINE)}") for name in chosen]
+    return [(name, f"{RHO} with {shortened(inside(titles[name]), 1.4, FINE)}") for name in chosen]
 
 
 def _short(column: str) -> str:
@@ -150,8 +151,7 @@ def _cells(axes: Axes, models: pl.DataFrame, block: Block, order: list[str], cel
             gid = f"cell:{model}:{column}"
             shape: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "lw": 0.4}
             axes.add_patch(Rectangle((x, y), 1, 1, gid=gid, **shape))
-            light = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] > 0.5
-            _number(axes, x, y, value, cell, INK if light else "white")
+            _number(axes, x, y, value, cell, ink_on(colour))
 
 
 def _rhos(
@@ -185,7 +185,8 @@ def _number(
     axes.text(x + 0.5, y + 0.52, text, **style, **more)
 
 
-def _note(models: pl.DataFrame, texts: Mapping[str, Any]) -> str:
+def _note(table: pl.DataFrame, models: pl.DataFrame) -> str:
+    rows = table.filter(pl.col("models") == "declared").drop_nulls("rho")
     shown = models["outcome"].drop_nulls()
     by = "the mean of the targets" if len(shown) and shown[0] == "mean" else "the outcome"
     order = f"Models by {by}, the best first." if len(shown) else "Models by STAMP."
@@ -194,6 +195,6 @@ def _note(models: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         f"{order}{aside} Early, mid, late, penultimate: mean-pooled features after a quarter, "
         "half, three quarters and all of the network's blocks; output: probabilities. A gain is "
         "the difference of two neighbouring layers; an empty cell is one that a network "
-        f"lacks. {RHO}: Spearman's, over the models that count; many are looked at, so the "
-        "largest is large by choice. Intervals and p are in the table."
+        f"lacks. {RHO}: Spearman's, over {models_text(rows['n'])} that count; many are looked at, "
+        "so the largest is large by choice. Intervals and p are in the table."
     )

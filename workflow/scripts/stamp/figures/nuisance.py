@@ -12,8 +12,10 @@ from matplotlib.ticker import MaxNLocator
 
 from stamp.analyses.nuisance import DEFAULT
 from stamp.analyses.profiled import STAMP
-from stamp.figures.data import MINUS, RHO, number, p_value
+from stamp.figures.data import MINUS, RHO, inside, number, p_value, task_metric
+from stamp.figures.panels import Header
 from stamp.figures.style import (
+    BODY,
     FINE,
     INNER,
     MARGIN,
@@ -41,7 +43,7 @@ from stamp.figures.style import (
 )
 from stamp.figures.words import in_words
 
-LEFT, BETWEEN, UNDER, HEIGHT = 0.55, 0.5, 0.46, 2.15  # inches
+LEFT, BETWEEN, UNDER, HEIGHT = 0.56, 0.66, 0.46, 2.15  # inches
 ROWS = 1.45  # inches: the frame of the correlations by augmentation
 OUTCOME, SCORE = "#0072B2", "#1a1a1a"
 SUBTITLE = "How far augmentation moves the outputs, relative to random pairs, and how models do"
@@ -63,7 +65,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     blocks, note = legend_blocks(key, aside), _note(texts)
     top = heading_height(texts["title"], SUBTITLE)
     heads = {name: _head(rows, name, _width(len(shown))) for name in shown}
-    head = max(len(lines) for lines in heads.values()) * line_height(SMALL) + 0.06
+    head = max(one.height for one in heads.values())
     second = top + head + HEIGHT + UNDER + line_height(SMALL) + 0.06
     under = second + ROWS + 0.4
     foot = legend(blocks, MARGIN, under, INNER)
@@ -73,10 +75,14 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     notes(page, note, texts["notice"])
     for at, (outcome, column) in enumerate(shown.items()):
         left = LEFT + at * (_width(len(shown)) + BETWEEN)
-        write(page, left, top, heads[outcome], SMALL)
+        below = write(page, left, top, heads[outcome].title, BODY, weight="bold")
+        write(page, left, below, heads[outcome].rho, SMALL)
         place = (left, top + head, _width(len(shown)), HEIGHT)
         axes = panel(figure, place, f"points:{outcome}")
         _points(axes, points, column, key)
+        name = "STAMP" if outcome == STAMP else task_metric(texts)
+        style: dict[str, Any] = {"size": SMALL, "rotation": 90, "va": "center", "ha": "center"}
+        page.text(left - LEFT + MARGIN, top + head + HEIGHT / 2, name, **style)
         axes.set_xlabel("nuisance ratio, all augmentations together", labelpad=2, size=SMALL)
     _rhos(figure, page, rows, list(shown), second)
     return figure
@@ -86,15 +92,15 @@ def _width(count: int) -> float:
     return (WIDTH - LEFT - MARGIN - BETWEEN * (count - 1)) / count
 
 
-def _head(rows: pl.DataFrame, outcome: str, width: float) -> list[str]:
+def _head(rows: pl.DataFrame, outcome: str, width: float) -> Header:
     """What a frame shows, and rho over the models that count."""
     own = rows.filter((pl.col("outcome") == outcome) & (pl.col("augmentation") == DEFAULT))
     one = own.row(0, named=True)
     words = (
-        f"{one['title']}: {RHO} = {number(one['rho'])} ({p_value(one['p'])}, n = {one['n']}); "
+        f"{RHO} = {number(one['rho'])}, n = {one['n']}, {p_value(one['p'])}; "
         f"partial {number(one['partial'])}"
     )
-    return wrapped(words, width, SMALL)
+    return Header(wrapped(one["title"], width, BODY, "bold"), wrapped(words, width, SMALL), [])
 
 
 def _points(axes: Axes, points: pl.DataFrame, column: str, key: Key) -> None:
@@ -132,7 +138,7 @@ def _rhos(figure: Figure, page: Axes, rows: pl.DataFrame, outcomes: list[str], t
         colour, shape = ((SCORE, "o"), (OUTCOME, "s"))[place]
         middle = above + line_height(SMALL) / 2
         page.plot([x + 0.05], [middle], marker=shape, ms=4.6, color=colour, ls="none")
-        text = shortened(f"with {titles[outcome]}", 2.4, SMALL)
+        text = shortened(f"with {inside(titles[outcome])}", 2.4, SMALL)
         write(page, x + 0.15, above, text, SMALL)
         x += 0.15 + widest([text], SMALL) + 0.25
         own = {row["augmentation"]: row for row in rows.to_dicts() if row["outcome"] == outcome}

@@ -75,7 +75,7 @@ def header(count: int, title: str, first: str, more: Sequence[str]) -> Header:
     """The texts over one of ``count`` panels, broken into lines of its width."""
     width = columns(count)[1]
     return Header(
-        wrapped(title, width, BODY, "bold"),
+        wrapped(title.replace("_", " "), width, BODY, "bold"),
         wrapped(first, width, SMALL),
         [line for text in more for line in wrapped(text, width, FINE)],
     )

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.special import ndtr, ndtri
 
-from stamp.figures.data import MINUS, number, p_value
+from stamp.figures.data import MINUS, number, p_value, task_metric
 from stamp.figures.panels import Header, header, lay_out, of_targets
 from stamp.figures.style import FINE, INK, MARGIN, SMALL, limits, look, panel, write
 from stamp.figures.words import nothing_to_draw
@@ -36,7 +36,8 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         return nothing_to_draw(table, texts, SUBTITLE, "no outcome has a line")
     heads = {row["outcome"]: _head(row, len(rows)) for row in rows.iter_rows(named=True)}
     points = of_targets(models, texts)
-    labels = ("source metric", "outcome")
+    metric = task_metric(texts)
+    labels = (f"{metric}, source", f"{metric}, target")
     made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, {}, extra=0.34)
     for row in rows.iter_rows(named=True):
         own = points.filter(pl.col("outcome") == row["outcome"])
@@ -83,7 +84,9 @@ def _ticks(axis: Axis) -> None:
     if len(inside) < 3:
         inside = _between(low, high)
     chosen = inside[:: -(-len(inside) // MOST)]
-    axis.set_ticks([float(ndtri(share)) for share in chosen], [f"{one:g}" for one in chosen])
+    decimals = max(len(f"{one:g}".partition(".")[2]) for one in chosen)
+    texts = [f"{one:.{decimals}f}" for one in chosen]
+    axis.set_ticks([float(ndtri(share)) for share in chosen], texts)
 
 
 def _between(low: float, high: float) -> list[float]:
@@ -108,7 +111,8 @@ def _head(row: Mapping[str, Any], count: int) -> Header:
 def _note(texts: Mapping[str, Any]) -> str:
     level = f"{100 * texts['level']:g} %"
     return (
-        "Axes: shares at their probits. Line: least squares of the outcome on the source metric. "
+        "Both axes are scaled by the probit. Line: least squares of the outcome on the source "
+        "metric. "
         f"r: Pearson's, of the probit of the outcome with STAMP and with the probit of the source "
         f"metric; their difference with Zou's {level} interval, Steiger's Z1* test of it, and two "
         "one-sided tests of equivalence."

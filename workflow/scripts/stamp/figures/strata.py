@@ -101,7 +101,7 @@ def _block(target: str, rows: pl.DataFrame, models: pl.DataFrame) -> Block:
     )
     strata = rows.filter(pl.col("what") == "stratum").sort("stratum")
     room = WIDTH - LEFT - MARGIN
-    title = wrapped(rows["title"][0], room, BODY, "bold")
+    title = wrapped(rows["title"][0].replace("_", " "), room, BODY, "bold")
     return Block(target, strata, models, title, wrapped(words, room, SMALL))
 
 

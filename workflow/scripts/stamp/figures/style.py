@@ -7,6 +7,7 @@ it, so nothing overlaps and nothing is cut off, however many models there are.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import matplotlib.style
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
@@ -49,7 +51,9 @@ PAINTS = (
 CENTRES = ("", "o", "_", "|")
 SHAPES = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "d")
 POINTED = ("^", "v", "<", ">", "*")
-FIRST = ("supervised", "self-supervised")
+FIRST = ({"supervised", "ce-supervised"}, {"self-supervised", "ssl"})  # as zoos write them
+
+BREAKS = re.compile(r"(?<![=<])\s+(?![=<%])")  # where a line may end
 
 RULES = {
     "axes.edgecolor": MUTED,
@@ -114,11 +118,15 @@ def look() -> Iterator[None]:
 
 def key_of(objectives: Iterable[str], families: Iterable[str]) -> Key:
     """Colours in a fixed order, supervised first and the others by name; shapes by name."""
-    present = set(objectives)
-    names = [name for name in FIRST if name in present] + sorted(present - set(FIRST))
+    names = sorted(set(objectives), key=lambda name: (_place(name), name))
     paints = {name: _paint(i) for i, name in enumerate(names)}
     shapes = {name: SHAPES[i % len(SHAPES)] for i, name in enumerate(sorted(set(families)))}
     return Key(paints, shapes)
+
+
+def _place(objective: str) -> int:
+    """Where an objective stands among those whose colours every study shares, else after them."""
+    return next((i for i, names in enumerate(FIRST) if objective.lower() in names), len(FIRST))
 
 
 def _paint(i: int) -> Paint:
@@ -152,6 +160,19 @@ def mark(
         axes.plot(x, y, marker=paint.centre, ms=part * size, **style)
 
 
+def ink_on(colour: Any) -> str:
+    """The ink, dark or white, that is read the more easily on a colour (WCAG's contrast)."""
+
+    def luminance(of: Any) -> float:
+        shares = [
+            part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+            for part in to_rgb(of)
+        ]
+        return 0.2126 * shares[0] + 0.7152 * shares[1] + 0.0722 * shares[2] + 0.05
+
+    return INK if luminance(colour) ** 2 > luminance("white") * luminance(INK) else "white"
+
+
 def _contrast(colour: str) -> str:
     """White on a dark colour, black on a light one."""
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
@@ -176,9 +197,12 @@ def line_height(size: float) -> float:
 
 
 def wrapped(text: str, width: float, size: float, weight: str = "normal") -> list[str]:
-    """The text in lines no wider than ``width`` inches, broken between words."""
+    """The text in lines no wider than ``width`` inches, broken between words.
+
+    ``n = 4``, ``p < 0.001`` and ``95 %`` stay together.
+    """
     lines: list[str] = []
-    for word in text.split():
+    for word in filter(None, BREAKS.split(text)):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and width_of(longer, size, weight) <= width:
             lines[-1] = longer

@@ -157,7 +157,8 @@ def _key(name: str, top: float, axes: Axes | None = None) -> float:
 
 def _title(page: Axes, left: float, top: float, width: float, rows: pl.DataFrame) -> None:
     """A model's label, and what its best epoch reached."""
-    label = shortened(rows["label"][0], width, SMALL, "bold")
+    room = width + BETWEEN - 0.03  # the title may reach over the gap to the next panel
+    label = shortened(rows["label"][0], room, SMALL, "bold")
     top = write(page, left, top, label, SMALL, weight="bold")
     best = rows.row(by_predicate=pl.col("best"), named=True)
     words = f"{best['metric']:.3f} in epoch {best['epoch']}"
