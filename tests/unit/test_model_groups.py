@@ -257,7 +257,7 @@ def test_one_large_stratum_and_single_models_have_no_test_but_a_reason() -> None
     data = study(keys=["resnet18", "resnet34", "resnet50", "dino-b16", "clip-b16"])
     table = objectives.table(data)
     reasons = table.filter(pl.col("what") == "test")["reason"].unique().to_list()
-    assert reasons == ["strata of at least 2 models: 1, and 2 are needed"]
+    assert reasons == ["1 strata have 2 models or more, and 2 are needed"]
     assert reasons[0] in objectives.sentence(table)
 
 

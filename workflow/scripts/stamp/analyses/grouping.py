@@ -157,7 +157,7 @@ def compared(
     tested = {name: places for name, places in strata.items() if len(places) >= SMALLEST}
     n = sum(map(len, tested.values()))
     if len(tested) < 2:
-        few = f"strata of at least {SMALLEST} models: {len(tested)}, and 2 are needed"
+        few = f"{len(tested)} strata have {SMALLEST} models or more, and 2 are needed"
         yield {"what": TEST, "n": n, "reason": few}
         return
     groups = [quantity.values[places] for places in tested.values()]
