@@ -27,6 +27,7 @@ from stamp.analyses import (
     identifiability,
     layers,
     motif,
+    number,
     nuisance,
     ordering,
     seeds,
@@ -332,7 +333,8 @@ def test_orders_are_counted_and_held_against_chance() -> None:
 # Identifiability, bounds -------------------------------------------------------------------------
 
 
-def test_correlations_within_a_family_use_its_own_models_only() -> None:
+@pytest.mark.parametrize("name", ["lipschitz", "lipschitz_spectral", "lipschitz_pairs"])
+def test_correlations_within_a_family_use_its_own_models_only(name: str) -> None:
     data = profiled("identifiability", count=30)
     table = identifiability.table(data)
     for family in (identifiability.POOLED, "family 1"):
@@ -341,14 +343,32 @@ def test_correlations_within_a_family_use_its_own_models_only() -> None:
             for key in declared(data)
             if family in (identifiability.POOLED, data.models[key]["family"])
         ]
-        own = known(data, "lipschitz", None, keys)
-        where = {"models": "declared", "quantity": "lipschitz", "family": family}
+        own = known(data, name, None, keys)
+        where = {"models": "declared", "quantity": name, "family": family}
         row = one(table, outcome=STAMP, **where)
         assert row["n"] == len(keys)
         assert row["rho"] == pytest.approx(spearmanr(own, raw(data, keys))[0])
         row = one(table, outcome="plain", **where)
         truth = values(data.outcomes, "plain", keys)
         assert row["rho"] == pytest.approx(spearmanr(own, truth)[0])
+
+
+def test_variants_of_the_proxy_are_named_after_it_by_their_pooled_rho_alone() -> None:
+    data = profiled("identifiability", count=30)
+    table = identifiability.table(data)
+    said = identifiability.sentence(table)
+    keys = declared(data)
+    for name, title in identifiability.VARIANTS["lipschitz"].items():
+        rho = spearmanr(known(data, name, None, keys), raw(data, keys))[0]
+        words = f"of the {title} {number(rho)} with STAMP"
+        assert said.count(title) == 1 and said.index(words) > said.index("Lipschitz proxy: ")
+    lost = table.with_columns(
+        rho=pl.when(pl.col("quantity") == "lipschitz_spectral").then(None).otherwise(pl.col("rho"))
+    )
+    assert "Jacobian" not in identifiability.sentence(lost)
+    gone = pl.col("quantity").str.starts_with("lipschitz_")
+    none = table.with_columns(rho=pl.when(gone).then(None).otherwise(pl.col("rho")))
+    assert "In its place" not in identifiability.sentence(none)
 
 
 def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:

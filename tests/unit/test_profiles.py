@@ -454,16 +454,19 @@ def test_the_lipschitz_proxy_is_of_probabilities_and_averages_the_steepest(tmp_p
     study = Study(tmp_path)
     rng = np.random.default_rng(6)
     rows = np.array([3, 7, 250], dtype=np.int32)
+    # of full precision, which the scores' own logits need not be
+    base = study.logits[rows] + 0.01 * rng.normal(size=(3, 3)).astype(np.float32)
     norms = rng.uniform(0.5, 1, size=(8, 3)).astype(np.float32)
     after = study.logits[rows] + 0.1 * rng.normal(size=(8, 3, 3)).astype(np.float32)
-    study.add("perturbed", logits=after, norms=norms, rows=rows)
+    study.add("perturbed", logits=after, base=base, norms=norms, rows=rows)
     table = study.profile("identifiability")
     steepest = [
         max(
-            np.linalg.norm(expit(after[k, i].astype(float)) - study.p[row]) / norms[k, i]
+            np.linalg.norm(expit(after[k, i].astype(float)) - expit(base[i].astype(float)))
+            / norms[k, i]
             for k in range(8)
         )
-        for i, row in enumerate(rows)
+        for i in range(3)
     ]
     assert value(table, "lipschitz")["value"] == pytest.approx(np.mean(steepest), rel=1e-5)
     labels = study.label[:300]

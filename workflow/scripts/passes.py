@@ -21,9 +21,12 @@ def main(smk):
     cache = PixelCache(Path(files.pixels), Path(files.record), view["image"])
     pairs = read_table(files.pairs, study=smk.wildcards.study)
     images = Images.of(cache, view, pairs, params.semantic, params.settings["images"])
+    calibrated = files.get("calibration")
+    settings = {**params.settings, "task": params.task, "pairs": images.semantic_digest}
+    settings["temperature"] = read_json(calibrated)["value"] if calibrated else 1.0
 
     def load():
-        how = (params.settings, params.seed, claim(smk.resources), smk.threads)
+        how = (settings, params.seed, claim(smk.resources), smk.threads)
         weights = Path(files.weights) if files.get("weights") else None
         try:
             loaded = load_model(params.load, params.classes, weights)
@@ -36,7 +39,7 @@ def main(smk):
     made_from |= {"weights": [file_digest(file) for file in read], "images": images.digest}
     made_from["pixels"] = read_json(files.record)["pixels"]
     folder, made = Path(smk.output[0]).parent, card(name, "source", params.load["source"])
-    entries = make_all(folder, name, params.kinds, made_from, params.settings, load, made)
+    entries = make_all(folder, name, params.kinds, made_from, settings, load, made)
     return write_json(smk.output[0], {**manifest, "passes": entries})
 
 

@@ -23,6 +23,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "gradcam": ("images",),
     "rotations": ("images",),
     "perturbed": ("images", "perturbations", "perturbation_norm"),
+    "jacobian": ("images", "jacobian_images", "power_iterations", "task", "temperature"),
+    "distances": ("pairs",),
 }
 
 DEFAULTS = {
@@ -31,7 +33,13 @@ DEFAULTS = {
     "head_dropout": None,
     "perturbations": 8,
     "perturbation_norm": 0.01,
+    "jacobian_images": 200,
+    "power_iterations": 5,
 }
+
+# What some kinds depend on that is no setting of `passes`: the study's task, the temperature of its
+# outputs, its semantic pairs.
+OF_STUDY = ("task", "temperature", "pairs")
 
 
 def in_order(kinds: Iterable[str]) -> list[str]:
