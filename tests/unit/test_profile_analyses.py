@@ -27,8 +27,8 @@ from stamp.analyses import (
     identifiability,
     layers,
     motif,
-    number,
     nuisance,
+    number,
     ordering,
     seeds,
 )
@@ -360,15 +360,23 @@ def test_variants_of_the_proxy_are_named_after_it_by_their_pooled_rho_alone() ->
     keys = declared(data)
     for name, title in identifiability.VARIANTS["lipschitz"].items():
         rho = spearmanr(known(data, name, None, keys), raw(data, keys))[0]
-        words = f"of the {title} {number(rho)} with STAMP"
+        words = f"{title}, \N{GREEK SMALL LETTER RHO} {number(rho)} with STAMP (n = {len(keys)})"
         assert said.count(title) == 1 and said.index(words) > said.index("Lipschitz proxy: ")
-    lost = table.with_columns(
-        rho=pl.when(pl.col("quantity") == "lipschitz_spectral").then(None).otherwise(pl.col("rho"))
+
+
+@pytest.mark.parametrize("gone", ["lipschitz", "lipschitz_spectral", "lipschitz_"])
+def test_variants_that_no_model_has_are_not_named(gone: str) -> None:
+    table = identifiability.table(profiled("identifiability", count=30))
+    quantity = pl.col("quantity")
+    lost = quantity.str.starts_with(gone) if gone.endswith("_") else quantity == gone
+    said = identifiability.sentence(
+        table.with_columns(
+            rho=pl.when(~lost).then(pl.col("rho")), reason=pl.when(lost).then(pl.lit("none"))
+        )
     )
-    assert "Jacobian" not in identifiability.sentence(lost)
-    gone = pl.col("quantity").str.starts_with("lipschitz_")
-    none = table.with_columns(rho=pl.when(gone).then(None).otherwise(pl.col("rho")))
-    assert "In its place" not in identifiability.sentence(none)
+    assert ("No Lipschitz proxy: none." in said) == (gone == "lipschitz")
+    assert ("Jacobian" in said) == (gone == "lipschitz")
+    assert ("Its variants: " in said) == (gone != "lipschitz_")
 
 
 def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:

@@ -500,7 +500,8 @@ def jacobian(model: Model) -> Recipe:
     rows = model.images.rows[: model.settings["jacobian_images"]]
     iterations, task = model.settings["power_iterations"], model.settings["task"]
     there = [number for number in range(model.classes) if number not in model.loaded.missing]
-    model.module.requires_grad_(False)
+    for parameter in model.module.parameters():
+        parameter.requires_grad_(False)
 
     def outputs(x: torch.Tensor) -> torch.Tensor:
         z = model.module(x).float()[:, there] / model.settings["temperature"]

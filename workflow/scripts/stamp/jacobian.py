@@ -50,7 +50,9 @@ def spectral_norms(
         (back,) = torch.autograd.grad(outputs, x, u, create_graph=True)
         v = unit(start)
         for _ in range(iterations):
-            (ahead,) = torch.autograd.grad(back, u, v, retain_graph=True)
+            (ahead,) = torch.autograd.grad(back, u, v, retain_graph=True, allow_unused=True)
+            if ahead is None:
+                raise UserError("gradients can't be taken: a layer can be differentiated only once")
             (steepest,) = torch.autograd.grad(outputs, x, unit(ahead), retain_graph=True)
             v = unit(steepest)
     return length(steepest).flatten()

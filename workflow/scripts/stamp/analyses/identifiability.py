@@ -86,6 +86,7 @@ def sentence(table: pl.DataFrame) -> str:
         pooled = rows.filter(pl.col("family") == POOLED)
         if pooled["rho"].is_null().all():
             parts.append(f"No {title}: {first_reason(pooled)}.")
+            parts += _variants(shown, VARIANTS.get(name, {}))
             continue
         said = [
             f"{RHO} with {one['title']} is {number(one['rho'])} ({p_text(one['p'])}, "
@@ -110,9 +111,9 @@ def _variants(shown: pl.DataFrame, titles: Mapping[str, str]) -> list[str]:
     for name, title in titles.items():
         rows = shown.filter((pl.col("quantity") == name) & (pl.col("family") == POOLED))
         each = [
-            f"{number(one['rho'])} with {one['title']}"
+            f"{RHO} {number(one['rho'])} with {one['title']} (n = {one['n']})"
             for one in rows.drop_nulls("rho").iter_rows(named=True)
         ]
         if each:
-            said.append(f"of the {title} {' and '.join(each)} (n = {rows['n'][0]})")
-    return [f"In its place, {RHO} {', '.join(said)}."] if said else []
+            said.append(f"{title}, {' and '.join(each)}")
+    return [f"Its variants: {'; '.join(said)}."] if said else []

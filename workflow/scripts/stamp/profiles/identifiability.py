@@ -6,8 +6,8 @@ max_k ||f(x_i + d_k) - f(x_i)|| / ||d_k||`` over small random perturbations d_k,
 probabilities. A finite number of directions bounds the constant from below only.
 
 Two variants of the last: ``lipschitz_spectral``, the mean over images of the spectral norm of f's
-Jacobian at x_i, and ``lipschitz_pairs``, ``sqrt(SV / mean ||x_a - x_b||^2)`` over the semantic pairs
-of the score. All three are in the model's own input space, f at the temperature of the scores.
+Jacobian at x_i, and ``lipschitz_pairs``, ``sqrt(SV / mean ||x_a - x_b||^2)`` over the semantic
+pairs of the score. All three are in the model's own input space, f at the temperature of scores.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Passes:
         return self.rows(found["rows"]), self.probabilities(kind, found["logits"]), found
 
     def probabilities(self, kind: str, logits: np.ndarray) -> np.ndarray:
-        """Outputs at the temperature of a kind's logits [..., C], over the classes that are there."""
+        """A kind's logits [..., C] as outputs at the temperature, over the classes there are."""
         logits = logits[..., self.there].astype(np.float64)
         if not np.isfinite(logits).all():
             raise NotAvailable(f"the outputs of the pass '{kind}' are not finite")
