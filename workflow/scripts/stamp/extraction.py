@@ -524,7 +524,8 @@ def jacobian(model: Model) -> Recipe:
             yield "norms", norms(ids, pixels, iterations), start, 0
 
     arrays = {"norms": (np.float32, (len(rows),)), "rows": (np.int32, (len(rows),))}
-    return Recipe(arrays, parts(), len(rows), len(rows))
+    notes = {"temperature": str(model.settings["temperature"])}
+    return Recipe(arrays, parts(), len(rows), len(rows), notes)
 
 
 def distances(model: Model) -> Recipe:
