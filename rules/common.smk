@@ -220,21 +220,30 @@ def preprocessings():
 PREPROCESSINGS = preprocessings()
 
 
+def pixel_file(wildcards, view, ending):
+    """A file of a model's pixel cache for a view; a model of given outputs has none."""
+    model = model_of(wildcards)
+    if model.given:
+        return []
+    file = f"{RESULTS}/{wildcards.study}/pixels/{view}/{model.pixels.key}{ending}"
+    return ancient(file) if ending == ".npy" else file
+
+
 def pixels_of(view):
     """A model's pixel cache for a view: the record that tells of changes, the large file beside it."""
-
-    def files(wildcards, ending):
-        name = view or wildcards.view
-        model = model_of(wildcards)
-        if model.given:
-            return []
-        file = f"{RESULTS}/{wildcards.study}/pixels/{name}/{model.pixels.key}{ending}"
-        return ancient(file) if ending == ".npy" else file
-
     return {
-        "pixels": lambda wildcards: files(wildcards, ".npy"),
-        "record": lambda wildcards: files(wildcards, ".json"),
+        "pixels": lambda wildcards: pixel_file(wildcards, view or wildcards.view, ".npy"),
+        "record": lambda wildcards: pixel_file(wildcards, view or wildcards.view, ".json"),
     }
+
+
+def pixels_of_targets(ending):
+    """A function from wildcards to a model's pixel caches of all targets that have pictures."""
+    return lambda wildcards: [
+        pixel_file(wildcards, name, ending)
+        for name in cached_targets(study_of(wildcards))
+        if not is_given(wildcards)
+    ]
 
 
 def weights_of(wildcards):
@@ -322,10 +331,29 @@ def scored_of(study):
     }
 
 
+def forwarded_views(study):
+    """The views that logits are kept for: the source's, its further labeled images, targets."""
+    return ["source", *(["id"] if study.id else []), *cached_targets(study)]
+
+
 def forwarded(study):
     """Every model with every view that its logits are kept for."""
-    views = ["source", *cached_targets(study)]
-    return [[model, view] for model in study.models for view in views]
+    return [[model, view] for model in study.models for view in forwarded_views(study)]
+
+
+def passes_of(folder, kinds):
+    """A function from wildcards to a model's manifest of passes, if its study needs any of a sort."""
+    return lambda wildcards: (
+        f"{RESULTS}/{wildcards.study}/{folder}/{wildcards.model}.json"
+        if getattr(study_of(wildcards), kinds)
+        else []
+    )
+
+
+def all_passes_of(folder, kinds):
+    """A function from wildcards to the manifests of passes of all models, if there are any."""
+    every = per_model(f"{RESULTS}/{{study}}/{folder}/{{model}}.json")
+    return lambda wildcards: every(wildcards) if getattr(study_of(wildcards), kinds) else []
 
 
 def metrics_files(wildcards):

@@ -8,11 +8,8 @@ rule metrics:
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
         calibration=rules.calibrate.output[0],
         pairs=rules.pairs.output[0],
-        passes=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/passes/{wildcards.model}.json"
-            if study_of(wildcards).metric_kinds
-            else []
-        ),
+        passes=passes_of("passes", "metric_kinds"),
+        target_passes=passes_of("target_passes", "target_kinds"),
         views=lambda wildcards: expand(
             f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
             view=cached_targets(study_of(wildcards)),
@@ -98,7 +95,7 @@ rule costs:
     input:
         views=lambda wildcards: expand(
             f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
-            view=["source", *cached_targets(study_of(wildcards))],
+            view=forwarded_views(study_of(wildcards)),
         ),
         logits=lambda wildcards: [
             f"{RESULTS}/{wildcards.study}/benchmarks/logits/{view}/{model}.tsv"
@@ -112,11 +109,8 @@ rule costs:
             if study_of(wildcards).lines
             else []
         ),
-        passes=lambda wildcards: (
-            per_model(f"{RESULTS}/{{study}}/passes/{{model}}.json")(wildcards)
-            if study_of(wildcards).metric_kinds
-            else []
-        ),
+        passes=all_passes_of("passes", "metric_kinds"),
+        target_passes=all_passes_of("target_passes", "target_kinds"),
     output:
         f"{RESULTS}/{{study}}/statistics/costs.parquet",
     log:
@@ -125,7 +119,7 @@ rule costs:
         ENVIRONMENT
     params:
         models=lambda wildcards: list(study_of(wildcards).models),
-        views=lambda wildcards: ["source", *cached_targets(study_of(wildcards))],
+        views=lambda wildcards: forwarded_views(study_of(wildcards)),
         forwarded=lambda wildcards: forwarded(study_of(wildcards)),
         code=code_of("costs.py"),
     script:

@@ -6,7 +6,8 @@
         assert found["origin"]["revision"] == commit
 
 The hub answers with what the real client reads: ``X-Repo-Commit``, ETags (the content's sha256, as
-of large files), lengths, ranges, ``X-Error-Code`` and, if ``linked``, redirects to another host.
+of large files), lengths, ranges, ``X-Error-Code``, a repository's history and, if ``linked``,
+redirects to another host.
 Faults are those of :class:`servers.Server`, and :meth:`Hub.garble`. The client's settings are read
 when its package is imported, so it is a process of its own; run as a program, this file is it.
 """
@@ -36,6 +37,7 @@ class Hub(Server):
         super().__init__(folder)
         self.gated: set[str] = set()
         self._commits: dict[tuple[str, str], str] = {}
+        self._history: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._garbled = 0
         self._http.RequestHandlerClass = _handler(self, self._http.RequestHandlerClass)
 
@@ -61,6 +63,10 @@ class Hub(Server):
                     self._write(f"cdn/{digests[name]}", content)
                     there = self.url(f"cdn/{digests[name]}", host="localhost")
                     self.redirect(f"{repo}/resolve/{revision}/{name}", there)
+        made = {"id": commit, "title": "", "message": "", "date": "2024-02-10T12:00:00.000Z"}
+        history = self._history.setdefault((repo, branch), [])
+        history.insert(0, {**made, "authors": [{"user": "somebody"}]})
+        self._write(f"api/models/{repo}/commits/{branch}", json.dumps(history).encode())
         return commit
 
     def _write(self, path: str, content: bytes) -> None:

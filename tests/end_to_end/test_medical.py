@@ -293,7 +293,13 @@ def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a
         assert list(dict.fromkeys(table["metric"])) == [metric.name for metric in wanted]
         assert table.filter(pl.col("value").is_null() & pl.col("reason").is_null()).is_empty()
         known = set(table.drop_nulls("value")["metric"])
-        assert {"aug_composite", "embedding_instability", "fd_frechet", "tta_multi"} <= known
+        assert {
+            "aug_composite",
+            "embedding_instability",
+            "fd_frechet",
+            "fd_target",
+            "tta_multi",
+        } <= known
 
 
 def test_nothing_is_done_twice_and_a_new_model_runs_its_branch_alone(done: Done) -> None:

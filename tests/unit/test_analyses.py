@@ -539,6 +539,19 @@ def test_every_rule_leaves_degenerate_models_out_and_none_ranks_them_at_their_ra
     assert {one(table, rule=r, outcome="plain")["n"] for r in list(temperature.RULES)[1:]} == {10}
 
 
+def test_a_degenerate_model_is_not_said_to_be_set_apart_by_a_rule() -> None:
+    data = study(excluded={5: ("chance",), 7: ("chance",)}, degenerate=(2, 5))
+    keys = data.scores["model"].to_list()
+    table = temperature.table(data)
+    plain = one(table, rule="temperature", outcome="plain")
+    assert (plain["left_out"], plain["degenerate"], plain["models_left_out"]) == (0, 2, None)
+    row = one(table, rule="chance", outcome="plain")
+    assert (row["left_out"], row["degenerate"], row["n"]) == (2, 1, 9)
+    assert row["models_left_out"] == f"{keys[5]}, {keys[7]}"
+    said = temperature.sentence(table)
+    assert "The temperature rule sets no model apart." in said
+
+
 def test_the_source_metric_beside_a_target_is_that_on_the_classes_it_is_scored_on() -> None:
     data = study(excluded={})
     rng = np.random.default_rng(9)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from stamp.audit import consistency, cost, intervals, power, scores, strata, theory
 from stamp.audit.attainable import nearest_spearman, spearman_values, tied_spearman
@@ -218,6 +218,20 @@ def test_columns_that_no_outcome_can_follow_explain_more_than_everything():
     y = rng.normal(size=12)
     true = [stats.spearmanr(column, y).statistic for column in columns]
     assert consistency.least_explained(columns, 12, [(r, r) for r in true]) <= 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_least_share_explained_is_the_one_that_an_optimiser_finds(seed):
+    """A convex form is least inside a box, on a face or at a corner: not at the corners alone."""
+    rng = np.random.default_rng(seed)
+    columns = rng.normal(size=(3, 9)) + rng.normal(size=9)
+    middle, widths = rng.uniform(-0.6, 0.6, 3), rng.uniform(0, 0.4, 3)
+    ends = [(float(m - w), float(m + w)) for m, w in zip(middle, widths, strict=True)]
+    inverse = np.linalg.inv(stats.spearmanr(columns.T).statistic)
+    found = optimize.minimize(
+        lambda r: r @ inverse @ r, middle, jac=lambda r: 2 * inverse @ r, bounds=ends, tol=1e-14
+    )
+    assert consistency.least_explained(columns, 9, ends) == pytest.approx(found.fun, abs=1e-7)
 
 
 @given(st.floats(0.3, 0.95), st.floats(0.3, 0.95), st.floats(-0.9, 0.95))

@@ -40,7 +40,8 @@ def study(**changes: Any) -> Data:
             ("far", quality[number]),
             ("near", quality[number] + rng.normal(0, 0.1)),
         ):
-            evaluations.append({"model": model, "view": view, "value": value, **common})
+            share = float(np.clip(value, 0, 1))
+            evaluations.append({"model": model, "view": view, "value": share, **common})
         blank = {"view": None, "domain": None, "n": 9, "reason": None}
         metrics.append(
             {"model": model, "metric": "entropy", "value": -(quality[number] ** 3), **blank}
@@ -155,7 +156,8 @@ def test_accuracy_on_the_line_predicts_each_model_from_the_others() -> None:
     assert row["needs"] == "labels, target labels, other models"
     source = outcomes.values(data.outcomes, "source", MODELS)
     truth = outcomes.values(data.outcomes, "far", MODELS)
-    x, y = (norm.ppf(np.clip(v, 5e-5, 1 - 5e-5)) for v in (source, truth))
+    # half an image of 50 away from 0 and 1, as in the analysis `probit`
+    x, y = (norm.ppf(np.clip(v, 0.01, 0.99)) for v in (source, truth))
     predicted = []
     for out in range(12):
         keep = np.arange(12) != out
@@ -182,6 +184,24 @@ def test_the_average_leaves_out_a_relabelled_source() -> None:
     assert mean["title"] == "Average over 1 outcomes"
 
 
+def test_an_average_over_fewer_targets_says_so_and_does_not_compete() -> None:
+    data = study()
+    texts = {**data.texts, "relabelled": []}
+    # of the target `near` alone a perfect estimate, which no average over both targets can beat
+    near = dict(data.outcomes.filter(outcome="near").select("model", "value").iter_rows())
+    best = (pl.col("metric") == "doc") & (pl.col("view") == "near")
+    metrics = data.metrics.with_columns(
+        value=pl.when(best).then(pl.col("model").replace_strict(near)).otherwise("value")
+    ).filter((pl.col("metric") != "doc") | best)
+    data = dataclasses.replace(data, texts=texts, metrics=metrics)
+    table = baselines.table(data)
+    row = one(table, models="declared", outcome="average", predictor="doc")
+    assert row["oriented"] == pytest.approx(1.0)
+    assert row["reason"] == "over 1 of 2 outcomes: not compared with the other averages"
+    assert one(table, models="declared", outcome="average", predictor="stamp")["reason"] is None
+    assert baselines.sentence(table).startswith("Of 3 predictors, Entropy has the largest")
+
+
 def test_differences_are_of_oriented_correlations() -> None:
     table = baselines.table(study())
     rows = {
@@ -200,10 +220,21 @@ def test_holm_is_the_published_example_and_keeps_order() -> None:
     assert baselines.holm(np.array([0.6, 0.9])).tolist() == [1.0, 1.0]
 
 
+def test_where_resamples_are_too_few_for_so_many_tests_the_sentence_says_that_none_could() -> None:
+    few = baselines.table(study())
+    tests = len(few.filter(models="declared").drop_nulls("minus_stamp_p"))
+    assert few.filter(models="declared")["least_holm"][0] == pytest.approx(2 * tests / 301)
+    assert "none could" in baselines.sentence(few.with_columns(least_holm=pl.lit(0.06)))
+    settings = {"permutations": 100, "resamples": 2000, "level": 0.95}
+    many = baselines.table(study(settings=settings))
+    assert many["least_holm"].max() < 0.05
+    assert "none could" not in baselines.sentence(many)
+
+
 def test_the_sentence_names_the_best_and_stamp_s_place() -> None:
     said = baselines.sentence(baselines.table(study()))
     assert said.startswith("Of 4 predictors, Entropy has the largest oriented")
-    assert "STAMP is in place" in said
+    assert "STAMP is in place" in said and "the source metric has" in said
 
 
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])

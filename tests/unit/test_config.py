@@ -12,7 +12,7 @@ from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
 
 from stamp import config
 from stamp.errors import UserError
-from stamp.pass_kinds import DEFAULTS, KINDS
+from stamp.pass_kinds import DEFAULTS, KINDS, OF_TARGETS
 
 CONFIG = {"studies": ["small_phantom"], "seed": 0}
 
@@ -336,8 +336,12 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
         "flip",
         "tta",
     ]
+    assert digits(files).target_kinds == []
     del study["metrics"]
-    assert set(wanted()) == set(KINDS) - {"jacobian", "distances"}
+    assert set(wanted()) == set(KINDS) - {*OF_TARGETS, "jacobian", "distances"}
+    assert digits(files).target_kinds == list(OF_TARGETS)
+    del study["targets"]
+    assert digits(files).target_kinds == []
 
 
 def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:
@@ -369,3 +373,12 @@ def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> Non
     study["statistics"]["delta"] = {"ucy": 0.5}
     said = mistake(files, studies=["small_digits"])
     assert said.endswith("statistics.delta: unknown outcome 'ucy': did you mean 'uci'?")
+
+
+def test_the_margin_of_equivalence_is_above_0(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).statistics["equivalence"] is None
+    study["statistics"] = {**study.get("statistics", {}), "equivalence": 0.05}
+    assert digits(files).statistics["equivalence"] == 0.05
+    study["statistics"]["equivalence"] = 0
+    assert "statistics.equivalence" in mistake(files, studies=["small_digits"])

@@ -49,6 +49,7 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
             logits=[measured(tmp_path / f"l{k}.tsv", 1.0 + k) for k in range(2)],
             lines=measured(tmp_path / "lines.tsv", 9.0),
             passes=[manifest],
+            target_passes=[],
             **{
                 name: [measured(tmp_path / f"{name}.tsv", 0.5)]
                 for name in ("calibrate", "score", "metrics")
@@ -91,6 +92,20 @@ def test_a_predictor_costs_its_own_passes_and_those_it_shares_with_stamp() -> No
     assert target["members"] == "DoC" and target["target_images"] and not target["other_models"]
     assert target["times_stamp"] == pytest.approx(486 / 156)
     assert "Target images took 3.1 times as long" in cost.sentence(found)
+
+
+def test_further_labeled_source_images_cost_the_source_metric_and_nothing_else() -> None:
+    jobs = (("source", 100, 10.0), ("id", 400, 40.0), ("far", 300, 30.0))
+    rows = [
+        dict(zip(COLUMNS, (model, "logits", part, images, seconds), strict=True))
+        for model in MODELS
+        for part, images, seconds in jobs
+    ]
+    found = cost.table(dataclasses.replace(study(), costs=table(rows)))
+    images = dict(found.select("predictor", "images_per_model").iter_rows())
+    assert images["STAMP"] == images["Outputs"] == 100
+    assert images["Source metric"] == 500
+    assert images["Target images"] == 400
 
 
 def test_a_study_without_measurements_says_so() -> None:

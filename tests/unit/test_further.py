@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.linalg import sqrtm
 from scipy.special import expit, softmax
 
 from stamp.io import ids_digest, read_json, write_arrays, write_json
-from stamp.metrics.further import DEGENERATE, MEASURES, NO_PASSES, Further, further_values
-from stamp.metrics.measure import NO_TARGETS, Material, metric_rows
+from stamp.metrics.further import (
+    DEGENERATE,
+    MEASURES,
+    NO_PASSES,
+    Elsewhere,
+    Further,
+    further_values,
+)
+from stamp.metrics.measure import NO_PICTURES, NO_TARGETS, Material, Records, metric_rows
 from stamp.metrics.registry import METRICS, metrics_of
 from stamp.pass_kinds import KINDS
 
@@ -89,7 +97,8 @@ def task(request: pytest.FixtureRequest) -> str:
 
 
 def test_every_metric_that_needs_passes_is_measured() -> None:
-    assert set(MEASURES) == {metric.name for metric in METRICS if metric.passes}
+    made = {metric.name for metric in METRICS if metric.passes and not metric.of_target}
+    assert set(MEASURES) == made
 
 
 def test_changed_outputs_are_set_against_those_of_the_same_images(
@@ -151,6 +160,49 @@ def test_features_are_those_of_the_pool_in_its_order(tmp_path: Path, task: str) 
     assert values["fd_groups"][0].value == pytest.approx(1 - np.mean(within) / np.mean(different))
 
 
+def elsewhere(folder: Path, rows: list[int], h: np.ndarray, images: dict[str, list[str]]) -> Path:
+    every = [image for named in images.values() for image in named]
+    card = {"model": "m", "view": "targets", "kind": "targets"}
+    card["ids"] = ids_digest([every[row] for row in rows])
+    file = folder / "elsewhere" / "targets" / "m.safetensors"
+    write_arrays(file, {"features": h, "rows": np.array(rows, dtype=np.int32)}, card)
+    entries = {"targets": {"file": "targets/m.safetensors", "images": len(rows)}}
+    manifest = folder / "elsewhere" / "m.json"
+    write_json(manifest, {"model": "m", "study": "s", "passes": entries})
+    return manifest
+
+
+def test_the_distance_to_a_target_is_that_of_its_own_images(tmp_path: Path, task: str) -> None:
+    rng = np.random.default_rng(7)
+    found, source = arrays(rng), material(rng, task)
+    images = {"far": [f"f{n}" for n in range(len(POOL))], "near": [f"n{n}" for n in range(9)]}
+    rows = [*range(0, len(POOL), 2), *range(len(POOL), len(POOL) + 9)]  # every other one of far
+    h = rng.normal(size=(len(rows), 6)) + np.arange(len(rows))[:, None] / 9
+    there = Elsewhere(elsewhere(tmp_path, rows, h, images), images)
+    given = (source.p, source.labels, THERE, task, TEMPERATURE)
+    data = Further(manifest(tmp_path, found), VIEW, SEMANTIC, RANDOM, *given, there)
+    near = Material(*(part[:9] for part in (source.logits, source.p, source.labels)))
+    domains = pl.Series(["x"] * 20 + ["y"] * (len(POOL) - 20))
+    records = (Records(np.full(5, 0.5), np.full(5, 0.5)), pl.Series(["z"] * 5))
+    streamed = {"far away": records} if task == "multiclass" else {}
+    targets = {"far": (source, domains), "near": (near, pl.Series(["z"] * 9))}
+    wanted = ["fd_target"]
+    table = metric_rows(source, targets, {}, task, TEMPERATURE, data, wanted, streamed)
+    pool = found["features"]["features"][POOL]
+    parts = {("far", "all"): h[:-9], ("far", "x"): h[:10], ("far", "y"): h[10:-9]}
+    parts["near", "all"] = h[-9:]
+    assert len(table) == len(parts) + len(streamed)
+    for row in table.iter_rows(named=True):
+        if row["view"] == "far away":
+            assert row["value"] is None and row["reason"] == NO_PICTURES
+            continue
+        own = parts[row["view"], row["domain"]]
+        means, spread = pool.mean(axis=0) - own.mean(axis=0), np.cov(pool.T) + np.cov(own.T)
+        root = sqrtm(np.cov(pool.T) @ np.cov(own.T)).real
+        expected = means @ means + np.trace(spread - 2 * root)
+        assert row["value"] == pytest.approx(expected) and row["n"] == len(own)
+
+
 def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
     tmp_path: Path, task: str
 ) -> None:
@@ -164,7 +216,7 @@ def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
     table = metric_rows(source, {}, {}, task, TEMPERATURE, data)
     reasons = dict(table.filter(pl.col("value").is_null()).select("metric", "reason").iter_rows())
     for metric in metrics_of(task):
-        if "features" in metric.passes:
+        if "features" in metric.passes and not metric.of_target:
             assert reasons.pop(metric.name) == "no head"
         elif "dropout" in metric.passes:
             assert reasons.pop(metric.name) == "no dropout layer"

@@ -86,6 +86,20 @@ def test_a_pinned_revision_gives_its_weights_whatever_main_is(
     assert len(hub.requests) == asked
 
 
+def test_the_first_digits_of_a_commit_are_that_commit(
+    hub: Hub, client: Client, process: Client, main: str
+) -> None:
+    hub.push(REPO, {SAFE: save(SECOND)})
+    found = client.load(block(revision=main[:7]))
+    assert found["digest"] == digest(FIRST) and found["origin"]["revision"] == main
+    asked = len(hub.requests)
+    assert client.load(block(revision=main[:12])) == found  # the cache knows it
+    assert len(hub.requests) == asked
+    other = "0" * 7 if not main.startswith("0" * 7) else "1" * 7
+    line = client.load(block(revision=other))["error"]
+    assert line.endswith(f"can't be had from the hub: there is no revision '{other}'")
+
+
 def test_main_is_resolved_once_and_its_commit_is_told(hub: Hub, client: Client, main: str) -> None:
     found = client.load(block())
     hub.push(REPO, {SAFE: save(SECOND)})

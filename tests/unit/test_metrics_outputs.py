@@ -15,6 +15,7 @@ from stamp.metrics.outputs import (
     ece,
     energy,
     entropy,
+    mano,
     margin,
     mde,
     mean_confidence,
@@ -64,6 +65,7 @@ def all_metrics(z, p, y, task):
         "nuclear_norm": nuclear_norm(p, task),
         "energy": energy(z, task),
         "mde": mde(z, task, count=len(z)),
+        "mano": mano(z, task),
     }
     return {name: result.value for name, result in found.items()}
 
@@ -222,6 +224,29 @@ def test_mde_takes_the_first_images_and_says_where_they_are_too_few():
     short = mde(z, "multiclass")
     assert short.value == mde(z, "multiclass", 40).value
     assert "40 images" in short.reason and "2000" in short.reason
+
+
+@given(seeds)
+@settings(max_examples=20)
+def test_mano_is_the_mean_fourth_power_of_what_the_gate_chooses(seed):
+    z, p = outputs(seed, "multiclass")
+    raised = [[1 + x + x**2 / 2 for x in row] for row in z]
+    sigma = [[(x - min(row)) / sum(y - min(row) for y in row) for x in row] for row in raised]
+    below, above = mano(z, "multiclass", gate=1e9), mano(z, "multiclass", gate=0)
+    assert below.value == pytest.approx(np.mean(np.array(sigma) ** 4) ** 0.25)
+    assert above.value == pytest.approx(np.mean(special.softmax(z, axis=1) ** 4) ** 0.25)
+    assert below.reason != above.reason
+    z, p = outputs(seed, "multilabel")
+    assert mano(z, "multilabel").value == pytest.approx(np.mean([p**4, (1 - p) ** 4]) ** 0.25)
+
+
+def test_mano_of_certain_outputs_is_largest_and_of_equal_ones_least():
+    certain, equal = 1e3 * np.tile(np.eye(4), (3, 1)), np.ones((12, 4))
+    assert mano(certain, "multiclass").value == pytest.approx((1 / 4) ** 0.25)
+    assert mano(equal, "multiclass").value == pytest.approx(1 / 4)
+    assert mano(equal, "multiclass", gate=0).value == pytest.approx(1 / 4)
+    assert mano(np.zeros((5, 3)), "multilabel").value == pytest.approx(1 / 2)
+    assert mano(certain - 500, "multilabel").value == pytest.approx((1 / 2) ** 0.25)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -151,7 +151,7 @@ def test_the_numbers_are_those_of_the_table(done: tuple[Path, str]) -> None:
 
 def test_every_analysis_that_needs_nothing_else_is_there(done: tuple[Path, str]) -> None:
     folder = done[0] / "results" / "mine" / "analyses"
-    for name in [name for name, inputs in ANALYSES.items() if not inputs]:
+    for name in ["baselines", *(name for name, inputs in ANALYSES.items() if not inputs)]:
         assert (folder / f"{name}.txt").read_text().endswith(".\n")
         assert not pl.read_csv(folder / f"{name}.csv", infer_schema_length=None).is_empty()
 
@@ -177,6 +177,13 @@ def test_outcomes_that_are_no_shares_have_everything_but_lines(tmp_path: Path) -
     x, y = (np.array(cells, float) for cells in (ROWS["score"], ["12", "30", "25", "61", "40"]))
     found = pl.read_csv(tmp_path / "out" / "statistics" / "main.csv")["rho"][0]
     assert found == pytest.approx(spearmanr(x, y)[0])
+    baselines = pl.read_csv(tmp_path / "out" / "analyses" / "baselines.csv")
+    line = baselines.filter(pl.col("predictor") == "on_the_line")
+    assert line["rho"].is_null().all() and set(line["reason"]) == {"not available"}
+    both = baselines.filter((pl.col("outcome") == "far") & (pl.col("models") == "all"))
+    z = np.array(ROWS["source_metric"], float)
+    gap = spearmanr(z, y)[0] - spearmanr(x, y)[0]
+    assert both.filter(predictor="source_metric")["minus_stamp"][0] == pytest.approx(gap)
 
 
 FIVE = ["1", "2", "3", "4", "5"]
@@ -233,6 +240,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         (["--controls", "score"], "no column 'score' to control for: known: far"),
         (["--permutations", "0"], "--permutations 0: at least 1 is needed"),
         (["--level", "95"], "--level 95.0: must lie between 0 and 1"),
+        (["--equivalence", "0"], "--equivalence 0.0: must lie above 0 and be 2 at the most"),
     ],
 )
 def test_an_argument_that_can_not_be_is_one_line(

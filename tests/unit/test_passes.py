@@ -27,7 +27,7 @@ from stamp.metrics.registry import METRICS
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded
 from stamp.models.torchvision_ops import timm
-from stamp.pass_kinds import DEFAULTS, KINDS, OF_STUDY, in_order
+from stamp.pass_kinds import DEFAULTS, KINDS, OF_STUDY, OF_TARGETS, in_order
 from stamp.passes import NotAvailable, file_digest, note_of, read_pass
 from stamp.pixels import PixelCache
 
@@ -36,7 +36,7 @@ IDS = [f"i{number}" for number in range(30)]  # 26 of the pool, 4 of calibration
 STUDY = {"task": "multilabel", "temperature": 2.0, "pairs": "digest"}
 SETTINGS = {**DEFAULTS, **STUDY, "images": COUNT, "samples": 4, "perturbations": 3}
 RESNET = {"layers": [1, 1, 1, 1], "channels": [4, 4, 8, 8]}
-EVERY = list(KINDS)
+EVERY = [kind for kind in KINDS if kind not in OF_TARGETS]
 
 
 @pytest.fixture
@@ -157,6 +157,56 @@ def test_turned_pictures_have_features_of_their_own(tmp_path: Path, images: Imag
         with torch.no_grad():
             logits = module.fc(torch.from_numpy(found["features"][plane])).numpy()
         assert np.allclose(logits, outputs(module, turned), atol=1e-4)
+
+
+def target_views(folder: Path) -> tuple[list[PixelCache], list[pl.DataFrame], np.ndarray]:
+    """Two targets, of 20 images in two domains and of 5 in one, and all their pixels."""
+    rng, caches, views, every = np.random.default_rng(4), [], [], []
+    for name, count in (("far", 20), ("near", 5)):
+        ids = [f"{name}{number}" for number in range(count)]
+        pixels = rng.integers(0, 256, (count, SIZE, SIZE, 1), dtype=np.uint8)
+        np.save(folder / f"{name}.npy", pixels)
+        write_json(folder / f"{name}.json", {"ids": ids_digest(ids)})
+        caches.append(PixelCache(folder / f"{name}.npy", folder / f"{name}.json", ids))
+        domains = ["d" if number < 16 and count == 20 else "e" for number in range(count)]
+        views.append(pl.DataFrame({"image": ids, "domain": domains}))
+        every.append(pixels)
+    return caches, views, np.concatenate(every)
+
+
+def test_of_targets_some_images_of_every_domain_are_taken(tmp_path: Path) -> None:
+    caches, views, _ = target_views(tmp_path)
+    few = Images.of_targets(caches, views, 6, SEED)
+    # 6 of the 16 of a domain, its 4 of the other, all 5 of the second target
+    assert len(few.rows) == 6 + 4 + 5 and sorted(set(few.rows)) == few.rows.tolist()
+    assert sum(row < 16 for row in few.rows) == 6 and few.rows[-9:].tolist() == list(range(16, 25))
+    assert few.own_ids[-5:] == [f"near{number}" for number in range(5)]
+    again = Images.of_targets(caches[:1], [views[0].reverse()], 6, SEED)
+    assert set(again.own_ids) == set(few.own_ids[:10])  # whatever the order of the view
+    other = Images.of_targets(caches, views, 6, SEED + 1)
+    assert set(other.own_ids) != set(few.own_ids) and other.digest != few.digest
+    assert len(Images.of_targets(caches, views, 100, SEED).rows) == 25
+
+
+def test_features_of_targets_lead_to_their_logits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caches, views, pixels = target_views(tmp_path)
+    monkeypatch.setattr(extraction, "BATCH", 4)
+    module: Any = network()
+    images = Images.of_targets(caches, views, 6, SEED)
+    card = {"model": "m", "view": "targets"}
+    load = lambda: Model(loaded(module), CLASSES, images, SETTINGS, SEED, "cpu")  # noqa: E731
+    entries = make_all(tmp_path, "m", ["targets"], {}, SETTINGS, load, card)
+    write_json(tmp_path / "m.json", {"model": "m", "study": "s", "passes": entries})
+    found = read_pass(tmp_path / "m.json", "targets", images.ids)
+    assert found["rows"].tolist() == images.rows.tolist()
+    assert entries["targets"]["forwarded"] == len(images.rows)
+    with torch.no_grad():
+        logits = module.fc(torch.from_numpy(found["features"])).numpy()
+    assert np.allclose(logits, outputs(module, torch.from_numpy(pixels[images.rows])), atol=1e-4)
+    with pytest.raises(UserError, match="ids"):
+        read_pass(tmp_path / "m.json", "targets", images.ids[::-1])
 
 
 def test_a_linear_model_has_features_but_no_taps_and_says_why(

@@ -16,7 +16,7 @@ from project import ROOT
 
 from stamp.config import read_zoo
 from stamp.models.hubs import is_commit, origins, unpinned
-from stamp.pins import pinned, places
+from stamp.pins import pinned, places, repository
 
 ZOO = """\
 # A comment at the top.
@@ -222,6 +222,26 @@ def test_the_shipped_zoos_can_be_edited_in_place(name: str) -> None:
     assert comments == [line for line in after if line.startswith("#")]
 
 
-def test_only_a_full_commit_pins() -> None:
-    assert is_commit("0123456789abcdef" * 2 + "01234567")
-    assert not any(map(is_commit, [None, "", "main", "v1.0", "abcdef0", "F" * 40]))
+def test_the_shipped_zoos_are_pinned_to_the_commits_that_the_page_lists() -> None:
+    page = (ROOT / "docs" / "pins.md").read_text()
+    revisions: dict[str, set[str | None]] = {}
+    for name in ("natural", "medical"):
+        for place in places(read_zoo(ROOT / "config" / "zoo" / f"{name}.yaml")):
+            repo, _ = repository(place.origin)
+            revisions.setdefault(repo, set()).add(place.origin.revision)
+    assert all(len(found) == 1 for found in revisions.values())
+    pinned_ones = {repo: found.pop() for repo, found in revisions.items()}
+    assert [repo for repo, found in pinned_ones.items() if found is None] == [
+        "timm/mvitv2_tiny.fb_in1k"
+    ]
+    listed = {line for line in page.splitlines() if line.startswith("| `")}
+    assert len(listed) == len(pinned_ones)
+    for repo, found in pinned_ones.items():
+        start = f"| `{repo}` | " + (f"`{found}` |" if found else "none")
+        assert any(line.startswith(start) for line in listed), repo
+
+
+def test_only_a_commit_or_its_first_digits_pin() -> None:
+    assert all(map(is_commit, ["0123456789abcdef" * 2 + "01234567", "abcdef0"]))
+    others = [None, "", "main", "v1.0", "abcdef", "F" * 40, "a" * 41]
+    assert not any(map(is_commit, others))

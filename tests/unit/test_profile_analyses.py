@@ -93,6 +93,31 @@ def raw(data: Data, keys: list[str]) -> np.ndarray:
     return np.array([found[key] for key in keys])
 
 
+def test_the_source_metric_stands_beside_a_quantity_over_the_models_that_have_the_quantity() -> (
+    None
+):
+    data = profiled("nuisance", missing=3)
+    keys = [key for key in declared(data) if key not in data.scores["model"].to_list()[:3]]
+    row = one(nuisance.table(data), models="declared", augmentation="flip", outcome="plain")
+    truth, source = (values(data.outcomes, name, keys) for name in ("plain", "source"))
+    assert row["n"] == len(keys)
+    assert row["source_metric_rho"] == pytest.approx(spearmanr(source, truth)[0])
+    everyone = [values(data.outcomes, name, declared(data)) for name in ("plain", "source")]
+    assert row["source_metric_rho"] != pytest.approx(spearmanr(*everyone)[0])
+
+
+def test_the_mean_of_a_quantity_is_over_the_models_of_its_row() -> None:
+    data = profiled("nuisance")
+    gone = declared(data)[0]
+    none = (pl.col("model") == gone) & (pl.col("outcome") == "plain")
+    outcomes = data.outcomes.with_columns(value=pl.when(none).then(None).otherwise("value"))
+    data = replace(data, outcomes=outcomes)
+    keys = [key for key in declared(data) if key != gone]
+    row = one(nuisance.table(data), models="declared", augmentation="flip", outcome="plain")
+    assert row["n"] == len(keys)
+    assert row["mean"] == pytest.approx(known(data, "ratio", "flip", keys).mean())
+
+
 # Every analysis ----------------------------------------------------------------------------------
 
 
@@ -391,7 +416,11 @@ def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:
     own = known(data, "cv", None, keys)
     row = one(bounds.table(data), models="declared", outcome=STAMP, term="cv")
     assert (row["median"], row["highest"]) == pytest.approx((np.median(own), own.max()))
-    assert "no bound" in bounds.sentence(bounds.table(data))
+    said = bounds.sentence(bounds.table(data))
+    assert "no bound" in said and f"of {len(keys)} models with a score above 0" in said
+    below = pl.when(pl.col("model") == keys[0]).then(-0.1).otherwise("stamp")
+    data = replace(data, scores=data.scores.with_columns(stamp=below))
+    assert f"of {len(keys) - 1} models with a score above 0" in bounds.sentence(bounds.table(data))
 
 
 # Figures -----------------------------------------------------------------------------------------

@@ -191,20 +191,44 @@ def test_each_gap_is_scored_on_all_pairs_of_visits_so_far_apart(tmp_path: Path) 
     assert value(table, "stamp", "5")["reason"].startswith("0 pooled pairs are 5 visits apart")
 
 
-def test_a_gap_by_file_name_counts_places_among_the_images_of_a_group() -> None:
-    rows = pl.DataFrame(
-        {"image": ["b", "a", "d", "x", "c"], "group": ["g", "g", "g", "h", "g"], "order": [1] * 5}
+def test_a_gap_by_file_name_is_so_many_consecutive_pairs_end_to_end(tmp_path: Path) -> None:
+    """Of images a to f of a group d is not in the pool: c and e are two apart, not neighbours."""
+    pairs = pl.DataFrame(
+        [
+            ("a", "b", "temporal"),
+            ("b", "c", "temporal"),
+            ("e", "f", "temporal"),
+            ("c", "x", "random"),
+        ],
+        schema=["a", "b", "kind"],
+        orient="row",
     )
-    a, b = gaps.visit_pairs(rows, 2, "image")
-    assert {(rows["image"][int(i)], rows["image"][int(j)]) for i, j in zip(a, b, strict=True)} == {
-        ("a", "c"),
-        ("b", "d"),
-    }
+    images = pl.Series(["f", "a", "x", "c", "e", "b"])
+
+    def found(gap: int) -> set[tuple[str, str]]:
+        ends = gaps.chained_pairs(pairs, images, gap)
+        return {(images[int(a)], images[int(b)]) for a, b in zip(*ends, strict=True)}
+
+    assert found(1) == {("a", "b"), ("b", "c"), ("e", "f")}
+    assert found(2) == {("a", "c")}
+    assert found(3) == set()
+    # in a study: by file name and by visit number alike where all consecutive pairs are drawn
+    study = Study(tmp_path, number=10_000)
+    every = consecutive(study.view.filter(pl.col("role") == "pool"))
+    random = study.pairs.filter(pl.col("kind") == "random")
+    pairs = pl.concat([every.with_columns(kind=pl.lit("temporal")), random])
+    write_table(tmp_path / "pairs.parquet", pairs, {"study": "s"})
+    by_visit = study.profile("gaps")
+    study.params["order"] = "image"
+    by_name = study.profile("gaps")
+    for gap in "1234":
+        one, other = (value(table, "stamp", gap) for table in (by_visit, by_name))
+        assert (one["n"], one["value"]) == (other["n"], pytest.approx(other["value"]))
 
 
 def test_visits_without_a_number_take_no_part() -> None:
     rows = pl.DataFrame({"image": ["a", "b", "c"], "group": ["g"] * 3, "order": [1, None, 2]})
-    assert [end.tolist() for end in gaps.visit_pairs(rows, 1, "order")] == [[0], [2]]
+    assert [end.tolist() for end in gaps.visit_pairs(rows, 1)] == [[0], [2]]
 
 
 def test_classes_have_no_gaps(tmp_path: Path) -> None:
@@ -254,10 +278,21 @@ def test_a_constant_model_has_reasons_and_no_numbers(tmp_path: Path) -> None:
     write_arrays(
         tmp_path / "logits.safetensors", {"logits": flat}, {**study.provenance, "parameters": 9}
     )
-    for name in ("gaps", "seeds", "nuisance", "bounds"):
+    for name in ("gaps", "seeds", "nuisance", "bounds", "ordering"):
         table = study.profile(name)
         assert table["value"].is_null().all(), name
         assert "the outputs are nearly constant" in table["reason"].to_list()
+
+
+def test_outputs_too_flat_for_a_score_have_none_as_a_layer_either(tmp_path: Path) -> None:
+    study = Study(tmp_path)
+    flat = 1e-4 * study.logits  # not constant, and below what a score accepts
+    write_arrays(
+        tmp_path / "logits.safetensors", {"logits": flat}, {**study.provenance, "parameters": 9}
+    )
+    table = study.profile("layers")
+    for kind in ("raw", "normalised"):
+        assert value(table, kind, "output")["reason"] == "the outputs are nearly constant"
 
 
 # Layers ------------------------------------------------------------------------------------------

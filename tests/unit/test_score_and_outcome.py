@@ -343,6 +343,25 @@ def test_delta_is_the_median_or_the_study_s_or_that_of_the_outcome() -> None:
     assert row["f1"] is None and row["reason"].startswith("0 of 12 models fail")
 
 
+def test_the_threshold_is_that_of_the_median_split_and_none_where_that_alarms_for_all() -> None:
+    rng = np.random.default_rng(4)
+    fails = np.arange(30) < 24
+    score = np.where(fails, 0.0, 1.0) + rng.normal(0, 2, 30)  # mostly best to alarm for all
+    chosen = alarm.calibration_splits(fails, 301, seed=0)
+    found = alarm.tested(score, fails, chosen, alarm.F1)
+    assert np.isinf(found.thresholds).mean() > 0.5 > np.isfinite(found.thresholds).mean() > 0
+    assert np.isnan(alarm.summary(found, 0.95)["threshold"])
+    sound = alarm.tested(-np.arange(30.0), ~fails, chosen, alarm.F1)
+    assert alarm.summary(sound, 0.95)["threshold"] == np.median(sound.thresholds)
+
+
+def test_a_sweep_s_delta_is_named_by_its_quantile_and_not_by_how_many_fail() -> None:
+    y = np.array([0.5] * 6 + [0.7, 0.8, 0.9, 1.0])
+    found = {name: float((y < delta).mean()) for delta, name in alarm.deltas(y, "far", 0.75)}
+    assert found["50 % quantile"] == 0  # six of ten are tied there, and none is below
+    assert found["90 % quantile"] == 0.9
+
+
 def test_the_alarm_says_that_it_uses_target_labels_and_who_was_alarmed() -> None:
     data = study(models=44)
     table = alarm.table(data)
@@ -409,6 +428,18 @@ def test_the_difference_of_the_two_is_tested_as_steiger_and_williams_write_it() 
     within = max(abs(row["tost_low"]), abs(row["tost_high"]))
     assert row["equivalent_within"] == pytest.approx(within)
     assert row["equivalent"] == (within < row["margin"])
+
+
+def test_the_margin_of_equivalence_is_the_study_s() -> None:
+    data = study()
+    plain = one(probit.table(data), **DECLARED)
+    assert plain["margin"] == 0.1 == one(probit.table(study(options={})), **DECLARED)["margin"]
+    for margin in (plain["equivalent_within"] - 0.001, plain["equivalent_within"] + 0.001):
+        given = replace(data, options={"equivalence": margin})
+        row = one(probit.table(given), **DECLARED)
+        assert row["margin"] == margin and row["equivalent"] == (margin > row["equivalent_within"])
+        assert row["equivalent"] == (row["tost_p"] < 0.05)
+        assert f"within a margin of {margin:g}" in probit.sentence(probit.table(given))
 
 
 def test_without_a_number_of_images_shares_of_0_and_1_are_left_out_and_others_are_refused() -> None:

@@ -111,6 +111,15 @@ def test_an_outcome_that_one_model_lacks_is_left_out_of_the_mean() -> None:
     assert outcomes.values(table, "mean", MODELS) == pytest.approx([k / 10 for k in range(8)])
 
 
+def test_a_mean_has_no_standard_error_where_one_of_its_parts_has_none() -> None:
+    rows = evaluation("m", "t", {"all": 0.5, "blur-1": 0.6, "blur-2": 0.8, "fog-1": 0.7})
+    gap = (pl.col("domain") == "blur-2") & (pl.col("class") == "macro")
+    table = pl.DataFrame(rows).with_columns(se=pl.when(gap).then(None).otherwise("se"))
+    found = {row["outcome"]: row for row in outcomes.outcomes(table, {"t": "kind"}).to_dicts()}
+    assert (found["t/blur"]["value"], found["t/blur"]["se"]) == (pytest.approx(0.7), None)
+    assert found["t/fog"]["se"] == pytest.approx(0.01) and found["mean"]["se"] is None
+
+
 def test_a_target_of_one_domain_is_taken_as_a_whole() -> None:
     table = outcomes.outcomes(pl.DataFrame(evaluation("m", "t", {"all": 0.7})), {"t": "domain"})
     assert outcomes.outcome_names(table) == ["t", "mean"]
@@ -140,6 +149,33 @@ def test_a_matched_score_is_compared_with_its_own_outcome_only() -> None:
     matched = table.filter(pl.col("predictor") == "stamp_matched")
     assert set(matched["outcome"]) == {"shifts/uci"}
     assert matched.filter(pl.col("filter") == "all")["rho"][0] == pytest.approx(1.0)
+
+
+def test_the_source_metric_stands_beside_a_score_over_the_models_that_have_the_score() -> None:
+    gone = pl.col("model").is_in(["m1", "m4"])
+    column = "matched:shifts/uci"
+    scores = board().with_columns(pl.when(gone).then(None).otherwise(column).alias(column))
+    noise = np.random.default_rng(5).normal(size=len(tidy())) / 10
+    table = tidy().with_columns(value=pl.col("value") + pl.Series(noise))
+    found = agreement.correlations(scores, table, SETTINGS, 0)
+    main = main_table.main_table(found, {"targets": {}, "relabelled": []})
+    there = [key for key in MODELS if key not in ("m1", "m4")]
+    for name, keys in (("STAMP", MODELS), ("class-matched STAMP", there)):
+        row = main.filter(target="shifts: uci", score=name, models="all").row(0, named=True)
+        x, y = (outcomes.values(table, one, keys) for one in ("source", "shifts/uci"))
+        assert row["n"] == len(keys)
+        assert row["source_metric_rho"] == pytest.approx(spearmanr(x, y)[0])
+
+
+def test_a_partial_correlation_says_how_many_models_have_what_it_controls_for() -> None:
+    rng = np.random.default_rng(6)
+    parameters = pl.Series("parameters", [None, None, *rng.permutation(6).astype(float)])
+    noise = pl.Series(rng.normal(size=len(tidy())) / 10)
+    table = tidy().with_columns(value=pl.col("value") + noise)
+    found = agreement.correlations(board().with_columns(parameters), table, SETTINGS, 0)
+    row = found.filter(filter="all", outcome="mean", predictor="stamp").row(0, named=True)
+    numbers = [row[f"partial_{name}_n"] for name in agreement.PARTIALS]
+    assert (row["n"], numbers) == (8, [8, 6, 6])
 
 
 def test_a_study_without_targets_has_an_empty_table_with_all_columns() -> None:

@@ -15,7 +15,7 @@ from project import MIXER, PHANTOM, Project, model
 from test_caching import append, jobs, library
 
 from stamp.metrics.registry import metrics_of
-from stamp.pass_kinds import KINDS
+from stamp.pass_kinds import KINDS, OF_TARGETS
 
 STUDY = "small_phantom"
 MODELS = ["linear", "mixer"]
@@ -90,6 +90,22 @@ def test_a_model_added_makes_its_own_passes_only(copied: Project) -> None:
     assert copied.plan(TARGET) == jobs(own, f"collect {STUDY}", COMPARED)
 
 
+def test_a_target_brings_passes_of_its_own_and_leaves_the_sources_alone(copied: Project) -> None:
+    kept = files(copied)
+    more = {"metrics": [*FIRST, "fd_target"], "targets": PHANTOM["targets"]}
+    copied.edit(f"studies/{STUDY}.yaml", lambda study: study.update(more))
+    planned = copied.plan(TARGET)
+    assert {f"target_passes {STUDY} {name}" for name in MODELS} <= set(planned)
+    assert not [job for job in planned if job.startswith(("passes", f"logits {STUDY} source"))]
+    copied.finish(TARGET)
+    assert files(copied) == kept
+    for name in MODELS:
+        table = pl.read_parquet(copied.result(f"{STUDY}/metrics/{name}.parquet"))
+        found = table.filter(pl.col("metric") == "fd_target")
+        assert set(found["view"]) == set(PHANTOM["targets"])
+        assert found["value"].min() > 0 and found["n"].min() > 1
+
+
 def test_metrics_that_need_no_pass_make_none(copied: Project) -> None:
     copied.edit(f"studies/{STUDY}.yaml", lambda study: study.update(metrics=["entropy", "ece"]))
     assert copied.plan(TARGET) == jobs([f"metrics {STUDY} {name}" for name in MODELS], COMPARED)
@@ -104,7 +120,8 @@ def test_all_metrics_make_the_passes_that_are_missing_and_keep_the_others(
     after = files(copied)
     assert {path: after[path] for path in before} == before
     wanted = {kind for metric in metrics_of("multilabel") for kind in metric.passes}
-    assert wanted == set(KINDS) - {"perturbed", "jacobian", "distances"}
+    wanted -= set(OF_TARGETS)
+    assert wanted == set(KINDS) - {"perturbed", "jacobian", "distances", *OF_TARGETS}
     for name in MODELS:
         assert set(manifest(copied, name)) == wanted
         table = pl.read_parquet(copied.result(f"{STUDY}/metrics/{name}.parquet"))

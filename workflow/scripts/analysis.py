@@ -11,9 +11,7 @@ ABOUT = ("models", "texts", "settings", "options", "seed")
 
 def main(smk):
     params = smk.params
-    about = {
-        key: getattr(params, key) for key in ("models", "texts", "settings", "options", "seed")
-    }
+    about = {key: getattr(params, key) for key in ABOUT}
     data = read(smk.input, smk.wildcards.study, **about)
     module = import_module(f"stamp.analyses.{smk.wildcards.analysis}")
     table = module.table(data)

@@ -14,8 +14,9 @@ def main(smk):
         rows += job_rows(stage, params.models, files[stage])
     if files.lines:
         rows += job_rows("lines", [None], [files.lines])
-    if files.passes:
-        rows += pass_rows(dict(zip(params.models, files.passes, strict=True)))
+    for manifests in (files.passes, files.target_passes):
+        if manifests:
+            rows += pass_rows(dict(zip(params.models, manifests, strict=True)))
     write_table(smk.output[0], table(rows), {"study": smk.wildcards.study})
 
 

@@ -3,44 +3,29 @@
 from pathlib import Path
 
 from stamp.device import claim
-from stamp.errors import UserError, run
-from stamp.extraction import Images, Model, make_all
-from stamp.io import read_json, read_table, write_json
-from stamp.logits import card, load_model
-from stamp.passes import GIVEN, file_digest
+from stamp.errors import run
+from stamp.extraction import Images
+from stamp.io import read_json, read_table
+from stamp.pass_jobs import Job, write_none
 from stamp.pixels import PixelCache
 
 
 def main(smk):
-    params, files, name = smk.params, smk.input, smk.wildcards.model
-    view = read_table(files.view, study=smk.wildcards.study, view="source")
-    manifest = {"model": name, "study": smk.wildcards.study}
+    params, files = smk.params, smk.input
+    study, model = smk.wildcards.study, smk.wildcards.model
     if not files.get("pixels"):
-        entries = {kind: {"reason": GIVEN} for kind in params.kinds}
-        return write_json(smk.output[0], {**manifest, "passes": entries})
+        return write_none(smk.output[0], model, study, params.kinds)
+    weights = (files.get("weights") or None, files.get("backbone") or None)
+    calibration = files.get("calibration")
+    temperature = read_json(calibration)["value"] if calibration else 1.0
+    view = read_table(files.view, study=study, view="source")
     cache = PixelCache(Path(files.pixels), Path(files.record), view["image"])
-    pairs = read_table(files.pairs, study=smk.wildcards.study)
+    pairs = read_table(files.pairs, study=study)
     images = Images.of(cache, view, pairs, params.semantic, params.settings["images"])
-    calibrated = files.get("calibration")
-    settings = {**params.settings, "task": params.task, "pairs": images.semantic_digest}
-    settings["temperature"] = read_json(calibrated)["value"] if calibrated else 1.0
-
-    def load():
-        how = (settings, params.seed, claim(smk.resources), smk.threads)
-        weights = Path(files.weights) if files.get("weights") else None
-        try:
-            loaded = load_model(params.load, params.classes, weights)
-        except UserError as mistake:
-            raise UserError(f"model '{name}': {mistake}") from None
-        return Model(loaded, len(params.classes), images, *how)
-
-    read = [files.get(part) for part in ("weights", "backbone") if files.get(part)]
-    made_from = {part: params[part] for part in ("load", "versions", "classes", "seed", "code")}
-    made_from |= {"weights": [file_digest(file) for file in read], "images": images.digest}
-    made_from["pixels"] = read_json(files.record)["pixels"]
-    folder, made = Path(smk.output[0]).parent, card(name, "source", params.load["source"])
-    entries = make_all(folder, name, params.kinds, made_from, settings, load, made)
-    return write_json(smk.output[0], {**manifest, "passes": entries})
+    study_wide = {"task": params.task, "pairs": images.semantic_digest, "temperature": temperature}
+    how = (params, params.settings | study_wide, *weights, lambda: claim(smk.resources))
+    job = Job(model, study, "source", params.kinds, *how, smk.threads)
+    return job.run(smk.output[0], images, [files.record])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.correlation import Correlation, correlate
+from stamp.correlation import Correlation, correlate, known_spearman
 from stamp.outcomes import outcome_names, source_outcome, values
 from stamp.ranking import outranks, rank_intervals
 from stamp.scoreboard import keeps, predictors, unexposed
@@ -49,6 +49,7 @@ def correlation_row(found: Correlation, models: list[str]) -> dict[str, Any]:
     row["loo_most_influential"] = None if which is None else models[which]
     for name, partial in found.partials.items():
         row[f"partial_{name}"] = partial.rho
+        row[f"partial_{name}_n"] = partial.n
         row[f"partial_{name}_p"] = partial.p_permutation
         row[f"partial_{name}_reason"] = partial.reason or None
     return row
@@ -59,6 +60,8 @@ def correlations(
 ) -> pl.DataFrame:
     """One row a filter, outcome and predictor, with tests, intervals, partials and robustness.
 
+    ``source_metric_rho`` is that of the source metric over the models of the row; a partial has its
+    own n, since a model may lack what is controlled for.
     Where a model was trained or selected on a target, the filter ``unexposed`` is there too.
     """
     rows, filters = [], list(keeps(board))
@@ -79,7 +82,9 @@ def correlations(
                 controls = _controls(predictor, scores[SOURCE_METRIC], parameters)
                 found = correlate(score, truth, controls, seed=seed, **settings)
                 what = {"filter": name, "outcome": outcome, "predictor": predictor}
-                rows.append({**what, **correlation_row(found, models)})
+                source = np.where(np.isnan(score), np.nan, scores[SOURCE_METRIC])
+                beside = known_spearman(source, truth)
+                rows.append({**what, **correlation_row(found, models), "source_metric_rho": beside})
     return _table(rows)
 
 
@@ -93,8 +98,8 @@ def _controls(predictor: str, source: np.ndarray, parameters: np.ndarray) -> dic
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """The rows with all columns even where a study has no target, NaN as null."""
     empty = correlation_row(Correlation(n=0), [])
-    names = ["filter", "outcome", "predictor", *empty]
-    names += [f"partial_{name}{end}" for name in PARTIALS for end in ("", "_p", "_reason")]
+    names = ["filter", "outcome", "predictor", *empty, "source_metric_rho"]
+    names += [f"partial_{name}{end}" for name in PARTIALS for end in ("", "_n", "_p", "_reason")]
     texts = {
         "filter",
         "outcome",
@@ -104,7 +109,7 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
         "loo_most_influential",
     }
     texts |= {f"partial_{name}_reason" for name in PARTIALS}
-    whole = {"n", "bootstrap_valid"}
+    whole = {"n", "bootstrap_valid", *(f"partial_{name}_n" for name in PARTIALS)}
     schema: dict[str, Any] = {
         name: pl.String if name in texts else pl.Int64 if name in whole else pl.Float64
         for name in names

@@ -47,7 +47,11 @@ PASSES: dict[str, tuple[str, ...]] = {
 }
 
 # Keys of a study's ``statistics`` that only these analyses take.
-OPTIONS: dict[str, tuple[str, ...]] = {"alarm": ("delta",), "baselines": ("mixed",)}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "alarm": ("delta",),
+    "baselines": ("mixed",),
+    "probit": ("equivalence",),
+}
 
 # The profile of each model that an analysis reads where that has not its own name.
 PROFILES: dict[str, str] = {"motif": "layers"}

@@ -25,7 +25,7 @@ from stamp.errors import UserError, suggest
 from stamp.models.registry import SOURCES
 from stamp.models.supplied import PROBABILITIES, ids_file
 from stamp.pass_kinds import DEFAULTS as PASS_DEFAULTS
-from stamp.pass_kinds import in_order
+from stamp.pass_kinds import OF_TARGETS, in_order
 from stamp.preprocessing import Preprocessing, merged
 from stamp.usercode import digest, source_files
 
@@ -57,6 +57,7 @@ STATISTICS_DEFAULTS = {
     "minimum": 10,
     "mixed": False,
     "delta": None,  # the median of each outcome
+    "equivalence": None,  # that of the analysis: 0.1
 }
 CONFIG = "config/config.yaml"
 FOLDERS = {"studies": "config/studies", "zoo": "config/zoo", "datasets": "config/datasets.yaml"}
@@ -137,14 +138,28 @@ class Study:
     metrics: list[str]
     passes: dict[str, Any]
 
-    @property
-    def metric_kinds(self) -> list[str]:
+    def _of_metrics(self) -> list[str]:
         """The further forward passes that the study's metrics need, if they are compared."""
         from stamp.metrics.registry import METRICS
 
         compares = any("metrics" in ANALYSES[name] for name in self.analyses)
         compared = self.metrics if compares else []
         return in_order(kind for one in METRICS if one.name in compared for kind in one.passes)
+
+    @property
+    def metric_kinds(self) -> list[str]:
+        """The further forward passes on the source that the study's metrics need."""
+        return [kind for kind in self._of_metrics() if kind not in OF_TARGETS]
+
+    @property
+    def target_kinds(self) -> list[str]:
+        """The further forward passes on targets that the study's metrics need.
+
+        None where every target is streamed: no pictures of it are kept.
+        """
+        if all(target["streamed"] for target in self.targets.values()):
+            return []
+        return [kind for kind in self._of_metrics() if kind in OF_TARGETS]
 
     @property
     def lines(self) -> bool:
@@ -155,7 +170,7 @@ class Study:
 
     @property
     def kinds(self) -> list[str]:
-        """The further forward passes that the study's metrics and analyses need."""
+        """The further forward passes on the source that the study's metrics and analyses need."""
         analyses = [kind for name in self.analyses for kind in PASSES.get(name, ())]
         return in_order([*self.metric_kinds, *analyses])
 

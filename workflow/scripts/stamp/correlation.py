@@ -111,6 +111,13 @@ class Correlation:
     reason: str = ""
 
 
+def known_spearman(x: ArrayLike, y: ArrayLike) -> float:
+    """Spearman's rho over the models that have both values; NaN where those are too few."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    both = ~(np.isnan(x) | np.isnan(y))
+    return float(spearman(x[both], y[both])) if both.sum() >= FEWEST else NAN
+
+
 def permutation_p(
     x: ArrayLike, y: ArrayLike, permutations: int = 10_000, seed: int = 0
 ) -> Permutation:

@@ -61,10 +61,7 @@ def cliffs_delta(
     either: at -1 and 1 the interval is a point, which says nothing of its uncertainty.
     """
     a, b = _groups(first, second)
-    above = np.sign(a[:, None] - b[None, :])
-    counts = _counts(a.size, b.size, resamples, seed)
-    draws = np.einsum("rn,nm,rm->r", counts[0], above, counts[1], optimize=True) / above.size
-    return _effect(float(above.mean()), draws, level, a, b)
+    return effects(a, b, *_counts(a.size, b.size, resamples, seed), level)[0]
 
 
 def mean_difference(
@@ -76,9 +73,21 @@ def mean_difference(
 ) -> Effect:
     """The first group's mean minus the second's; percentile interval, groups resampled apart."""
     a, b = _groups(first, second)
-    counts = _counts(a.size, b.size, resamples, seed)
-    draws = counts[0] @ a / a.size - counts[1] @ b / b.size
-    return _effect(float(a.mean() - b.mean()), draws, level, a, b)
+    return effects(a, b, *_counts(a.size, b.size, resamples, seed), level)[1]
+
+
+def effects(a: Array, b: Array, of_a: Array, of_b: Array, level: float) -> tuple[Effect, Effect]:
+    """Cliff's delta and the difference of means, from how often each resample has each model."""
+    above = np.sign(a[:, None] - b[None, :])
+    deltas = ((of_a @ above) * of_b).sum(axis=1) / above.size
+    gaps = of_a @ a / a.size - of_b @ b / b.size
+    ends = percentile_interval(np.stack([deltas, gaps], axis=1), level)
+    values = (float(above.mean()), float(a.mean() - b.mean()))
+    delta, gap = (
+        Effect(value, float(low), float(high), (a.size, b.size))
+        for value, low, high in zip(values, ends.low, ends.high, strict=True)
+    )
+    return delta, gap
 
 
 def mann_whitney(first: ArrayLike, second: ArrayLike) -> MannWhitney:
@@ -118,8 +127,3 @@ def _counts(n: int, m: int, resamples: int, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng([seed, RESAMPLE])
     found = [rng.multinomial(size, np.full(size, 1 / size), size=resamples) for size in (n, m)]
     return found[0].astype(np.float64), found[1].astype(np.float64)
-
-
-def _effect(value: float, draws: Array, level: float, a: Array, b: Array) -> Effect:
-    interval = percentile_interval(draws, level)
-    return Effect(value, float(interval.low), float(interval.high), (a.size, b.size))

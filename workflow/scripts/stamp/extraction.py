@@ -34,7 +34,7 @@ from stamp.models.loaded import Loaded
 from stamp.models.taps import Taps
 from stamp.pass_kinds import KINDS
 from stamp.passes import file_digest, kept, key_of
-from stamp.pixels import PixelCache
+from stamp.pixels import Joined, PixelCache
 from stamp.progress import bar
 
 SMALL_BATCH = 32  # where a batch is held with its activations, or several times over
@@ -50,13 +50,14 @@ Part = tuple[str, np.ndarray, int, int]  # an array's name, rows of it, the firs
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The source view's pictures: their ids, which of them are forwarded, and semantic pairs.
+    """A view's pictures: their ids, which of them are forwarded, and semantic pairs.
 
-    ``rows`` are the first pool images, ``pairs`` two arrays of places in ``rows``; ``semantic`` are
-    all pairs, as two arrays of rows of the view.
+    Of the source, ``rows`` are the first pool images, ``pairs`` two arrays of places in ``rows``
+    and ``semantic`` all pairs, as two arrays of rows of the view. All targets' views together are
+    one, without pairs.
     """
 
-    cache: PixelCache
+    cache: PixelCache | Joined
     ids: Sequence[str]
     rows: np.ndarray
     pairs: tuple[np.ndarray, np.ndarray]
@@ -80,6 +81,25 @@ class Images:
         ids = view["image"].to_list()
         row = {image: number for number, image in enumerate(ids)}
         return cls(cache, ids, rows, _numbers(within, place), _numbers(every, row))
+
+    @classmethod
+    def of_targets(
+        cls, caches: Sequence[PixelCache], views: Sequence[pl.DataFrame], count: int, seed: int
+    ) -> Images:
+        """Up to ``count`` images of every domain of every target, by a hash of seed and image."""
+        rows: list[np.ndarray] = []
+        ids: list[str] = []
+        for view in views:
+            names = view["image"].to_list()
+            places = pl.Series("place", range(len(ids), len(ids) + len(names)), dtype=pl.Int64)
+            order = pl.Series("order", [_number(seed, name, "targets") for name in names])
+            table = pl.DataFrame([view["domain"], places, order])
+            chosen = table.sort("order").group_by("domain", maintain_order=True).head(count)
+            rows.append(np.sort(chosen["place"].to_numpy()))
+            ids += names
+        empty = np.zeros(0, dtype=int)
+        none = (empty, empty)
+        return cls(Joined(caches), ids, np.concatenate(rows), none, none)
 
     @property
     def own_ids(self) -> list[str]:
@@ -244,6 +264,22 @@ def features(model: Model) -> Recipe:
     }
     notes = {"taps": missing} if missing else {}
     return Recipe(arrays, parts(), len(every), len(every), notes)
+
+
+def targets(model: Model) -> Recipe:
+    """What enters the last linear layer, of the images that are forwarded."""
+    taps, rows = _head(model), model.images.rows
+
+    def parts() -> Iterator[Part]:
+        yield _rows(model)
+        for start, _, pixels in model.batches(rows):
+            with taps:
+                model.forward(pixels)
+            yield "features", _array(taps.classifier_input), start, 0
+
+    width = _width(model, taps)["features"]
+    arrays = {"features": (np.float32, (len(rows), width)), "rows": _announced(model)}
+    return Recipe(arrays, parts(), len(rows), len(rows))
 
 
 def rotations(model: Model) -> Recipe:
@@ -557,6 +593,7 @@ def distances(model: Model) -> Recipe:
 
 RECIPES: dict[str, Callable[[Model], Recipe]] = {
     "features": features,
+    "targets": targets,
     **{name: augmented(name) for name in AUGMENTATIONS if name != "composite"},
     "composite": composite,
     "tta": tta,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stamp import effect
-from stamp.correlation import CHUNK, percentile_interval
+from stamp.correlation import CHUNK
 from stamp.effect import Effect, MannWhitney
 from stamp.ranks import Array, centred_ranks, mid_ranks
 
@@ -49,16 +49,7 @@ class Resampler:
         """
         a, b = groups[i], groups[j]
         of_a, of_b = self.counts(i, a.size), self.counts(j, b.size)
-        above = np.sign(a[:, None] - b[None, :])
-        deltas = ((of_a @ above) * of_b).sum(axis=1) / above.size
-        gaps = of_a @ a / a.size - of_b @ b / b.size
-        ends = percentile_interval(np.stack([deltas, gaps], axis=1), self.level)
-        values = (float(above.mean()), float(a.mean() - b.mean()))
-        delta, gap = (
-            Effect(value, float(low), float(high), (a.size, b.size))
-            for value, low, high in zip(values, ends.low, ends.high, strict=True)
-        )
-        return delta, gap
+        return effect.effects(a, b, of_a, of_b, self.level)
 
 
 def kruskal_permutation_p(groups: Sequence[ArrayLike], permutations: int, seed: int = 0) -> float:

@@ -46,6 +46,7 @@ ORIGINS = {
     "loo_high": "loo_high",
     "partial": "partial_source",
     "partial_p": "partial_source_p",
+    "source_metric_rho": "source_metric_rho",
 }
 KINDS = ("", "fisher_", "bootstrap_")
 RHO, DASH = "\u03c1", "\u2013"
@@ -69,17 +70,15 @@ def main_table(correlations: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataF
     """Rho of STAMP and class-matched STAMP with each outcome, the source metric's beside it.
 
     ``low`` and ``high`` are Bonett and Wright's interval, Fisher's and the bootstrap's stand beside
-    it; p is the permutation p. Under the filter ``all`` no model is
-    left out; under ``declared`` those that the study's rule sets apart.
+    it; p is the permutation p. The source metric's rho is over the models of the row. Under the
+    filter ``all`` no model is left out; under ``declared`` those that the study's rule sets apart.
     """
     rows = []
     kept = correlations.filter(pl.col("filter").is_in(["all", "declared", "unexposed"]))
     for (which, outcome), part in kept.group_by("filter", "outcome", maintain_order=True):
-        source = part.filter(pl.col("predictor") == "source_metric")
         common = {
             "target": target_title(str(outcome), texts),
             "models": which,
-            "source_metric_rho": source["rho"][0] if len(source) else None,
         }
         about = RELABELLED if str(outcome).partition("/")[0] in texts["relabelled"] else None
         for predictor, name in SCORES.items():
@@ -117,7 +116,7 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         f"{RHO}: Spearman's rank correlation over models; {level} intervals: Bonett and Wright's, "
         "made for it; Fisher's, made for Pearson's; percentiles of a bootstrap over models; p: "
         f"two-sided permutation. Partial {RHO}: given the metric on labeled source images, which "
-        f"needs no target data either and whose own {RHO} stands beside it.",
+        f"needs no target data either and whose own {RHO} over the same models stands beside it.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -64,12 +64,13 @@ def outcomes(
 
 
 def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
-    """The mean of each model's values; null where one of them is."""
+    """The mean of each model's values and its standard error; null where one of them is."""
     whole = pl.col("value").is_null().any()
+    unknown = whole | pl.col("se").is_null().any()
     return rows.group_by("model", *by, maintain_order=True).agg(
         pl.col("metric").first(),
         pl.when(whole).then(None).otherwise(pl.col("value").mean()).alias("value"),
-        pl.when(whole)
+        pl.when(unknown)
         .then(None)
         .otherwise(pl.col("se").pow(2).sum().sqrt() / pl.len())
         .alias("se"),

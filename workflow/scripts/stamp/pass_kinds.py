@@ -12,6 +12,7 @@ from collections.abc import Iterable
 # Each kind with the settings that it depends on.
 KINDS: dict[str, tuple[str, ...]] = {
     "features": (),
+    "targets": ("images",),
     "flip": ("images",),
     "rotation": ("images",),
     "brightness": ("images",),
@@ -26,6 +27,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "jacobian": ("images", "jacobian_images", "power_iterations", "task", "temperature"),
     "distances": ("pairs",),
 }
+
+OF_TARGETS = ("targets",)  # of the targets' images; all others are of the source's
 
 DEFAULTS = {
     "images": 2000,

@@ -17,8 +17,9 @@ import numpy as np
 
 from stamp.errors import UserError
 from stamp.io import array_provenance, check_provenance, ids_digest, read_arrays, read_json
+from stamp.pass_kinds import OF_TARGETS
 
-VIEW = "source"
+VIEW, TARGETS = "source", "targets"
 GIVEN = "its outputs were given, and nothing can be run"
 
 
@@ -31,8 +32,9 @@ def read_pass(
 ) -> dict[str, np.ndarray]:
     """The arrays of one kind of pass.
 
-    With the image ``ids`` of the whole source view, passes of other images are refused. A kind that
-    the model can't give raises :class:`NotAvailable` with the reason.
+    With the image ``ids`` of the whole source view (or of all targets' views, one after the other,
+    for a kind of theirs), passes of other images are refused. A kind that the model can't give
+    raises :class:`NotAvailable` with the reason.
     """
     record = read_json(manifest)
     if kind not in record["passes"]:
@@ -43,7 +45,8 @@ def read_pass(
     file = Path(manifest).parent / entry["file"]
     if not file.is_file():
         raise UserError(f"{file}: is gone; delete {manifest} and run again")
-    expected = {"model": record["model"], "view": VIEW, "kind": kind}
+    view = TARGETS if kind in OF_TARGETS else VIEW
+    expected = {"model": record["model"], "view": view, "kind": kind}
     if "key" in entry:
         expected["key"] = entry["key"]
     arrays = read_arrays(file, **expected)

@@ -67,12 +67,12 @@ def commit_of(origin: Origin, revision: str) -> str:
     """The commit that a revision of a repository is, where it has the file; the hub is asked."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    from stamp.models.weights import absent, hub_failure, retried
+    from stamp.models.weights import absent, hub_failure, retried, whole_commit
 
     repo, names = repository(origin)
     for name in names:
-        url = hf_hub_url(repo, name, revision=revision)
         try:
+            url = hf_hub_url(repo, name, revision=whole_commit(repo, revision))
             found = retried(partial(get_hf_file_metadata, url)).commit_hash
         except Exception as error:
             if absent(error) and name != names[-1]:

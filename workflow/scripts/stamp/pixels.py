@@ -146,3 +146,25 @@ class PixelCache:
                         f"{self.path}: the file ends too early; delete it and run again"
                     )
         return taken
+
+
+class Joined:
+    """Several caches of one preprocessing, their rows numbered one after the other."""
+
+    def __init__(self, caches: Sequence[PixelCache]):
+        self.caches = list(caches)
+        self.ends = np.cumsum([len(cache) for cache in self.caches])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """The rows of these numbers, in this order."""
+        taken = np.empty((len(rows), *self.caches[0].shape[1:]), dtype=np.uint8)
+        of = np.searchsorted(self.ends, rows, side="right")
+        for number in np.unique(of):
+            if number == len(self.caches):
+                raise IndexError(f"row {rows.max()} of {len(self)}")
+            first = int(self.ends[number]) - len(self.caches[number])
+            taken[of == number] = self.caches[number].take(rows[of == number] - first)
+        return taken

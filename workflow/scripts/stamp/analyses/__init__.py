@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.correlation import FEWEST, correlate
+from stamp.correlation import correlate, known_spearman
 from stamp.costs import COLUMNS as COSTS
 from stamp.io import read_json, read_table
 from stamp.metrics.registry import COLUMNS as METRICS
 from stamp.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
 from stamp.profiles import PROFILE
-from stamp.ranks import spearman
 from stamp.scoreboard import keeps, unexposed
 from stamp.scoring import COUNTS
 
@@ -145,9 +144,10 @@ def agreement(
     """Spearman's rho of a score and an outcome, one number a model, as a row of ``AGREEMENT``.
 
     With Bonett and Wright's interval and a permutation p; the partial is given the source metric on
-    the classes that ``outcome`` is scored on, whose own rho stands beside it.
+    the classes that ``outcome`` is scored on, whose own rho over the same models stands beside it.
     """
     source = values(data.outcomes, source_outcome(data.outcomes, outcome), list(models))
+    compared = np.where(np.isnan(score), np.nan, source)
     # no number of the row is a bootstrap's, so that one resample is enough
     settings = {**data.settings, "resamples": 1}
     found = correlate(score, truth, {"source": source}, seed=data.seed, **settings)
@@ -161,15 +161,18 @@ def agreement(
         "partial": partial.rho,
         "partial_p": partial.p_permutation,
         "partial_reason": partial.reason or None,
-        "source_metric_rho": rank_correlation(source, truth),
+        "source_metric_rho": rank_correlation(compared, truth),
         "reason": found.reason or None,
     }
 
 
-def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rho over the models that have both; NaN where those are too few."""
-    both = ~(np.isnan(x) | np.isnan(y))
-    return float(spearman(x[both], y[both])) if both.sum() >= FEWEST else float("nan")
+rank_correlation = known_spearman
+
+
+def mean_known(found: np.ndarray) -> float | None:
+    """The mean of the numbers that are there, None where none is."""
+    known = found[~np.isnan(found)]
+    return float(known.mean()) if known.size else None
 
 
 def describe(data: Data) -> pl.DataFrame:

@@ -61,6 +61,7 @@ MODELS = {
     "reason": pl.String,
 }
 NOTHING = "the study has no targets, so there is no outcome"
+NO_PARTS = "no model has SV and AV, the parts of the score"
 
 
 def parts(data: Data, keys: list[str]) -> dict[str, np.ndarray]:
@@ -90,12 +91,15 @@ def table(data: Data) -> pl.DataFrame:
     """Rho of each part and of the score with each outcome, over one set of models a filter.
 
     ``within`` enters with its sign changed, so that more should mean better; of the ratio less
-    should. ``minus_reference`` is oriented rho minus STAMP's.
+    should. ``minus_reference`` is oriented rho minus STAMP's; that of the ratio is 0 and no test.
     """
+    within = parts(data, data.scores["model"].to_list())["within"]
+    if np.isnan(within).all():
+        return nothing(TABLE, NO_PARTS)
     rows: list[dict[str, Any]] = []
     for which in FILTERS:
         chosen = subset(data, which)
-        found = compare(chosen, DIRECTIONS, STAMP, data)
+        found = compare(chosen, DIRECTIONS, STAMP, data, twins=("ratio",))
         if chosen.reason and chosen.outcomes:
             found = [{**chosen.about, "reason": chosen.reason}]
         for row in found:

@@ -150,10 +150,13 @@ def tested(score: np.ndarray, fails: np.ndarray, chosen: np.ndarray, rule: str) 
 
 
 def deltas(y: np.ndarray, outcome: str, given: Any) -> list[tuple[float, str]]:
-    """The deltas of an outcome with their names: the study's, or the median; then the sweep's."""
+    """The deltas of an outcome with their names: the study's, or the median; then the sweep's.
+
+    With ties and few models fewer or more than the quantile's share fail: ``failing`` counts them.
+    """
     wanted = given.get(outcome) if isinstance(given, Mapping) else given
     own = (float(np.median(y)), "median") if wanted is None else (float(wanted), "study")
-    sweep = [(float(np.quantile(y, one)), f"{100 * one:.0f} % of models fail") for one in QUANTILES]
+    sweep = [(float(np.quantile(y, one)), f"{100 * one:.0f} % quantile") for one in QUANTILES]
     return [own, *(one for one in sweep if one[0] != own[0])]
 
 
@@ -170,6 +173,8 @@ def table(data: Data) -> pl.DataFrame:
 
     ``silent`` is the share of splits without any alarm, which have no precision; ``gain`` is F1
     minus that of alarming always, ``gains`` the share of splits where it is above 0.
+    ``threshold`` is the median of the splits' thresholds on the score, null where that of the
+    median split alarms for all models or for none.
     """
     given, level = data.options.get("delta"), data.settings["level"]
     rows = []
@@ -205,9 +210,10 @@ def summary(found: Tested, level: float) -> dict[str, float]:
         known = draws[~np.isnan(draws)]
         row[name] = float(known.mean()) if known.size else math.nan
         row |= {f"{name}_low": float(ends.low), f"{name}_high": float(ends.high)}
-    ordered = found.thresholds[np.isfinite(found.thresholds)]
-    middle = float(np.median(ordered)) if ordered.size else math.nan
-    return row | {"gains": float((gain > 0).mean()), "threshold": middle}
+    # the upper of two middle splits: no mean of two infinities
+    middle = float(np.sort(found.thresholds)[len(gain) // 2])
+    threshold = middle if math.isfinite(middle) else math.nan
+    return row | {"gains": float((gain > 0).mean()), "threshold": threshold}
 
 
 def models(data: Data) -> pl.DataFrame:

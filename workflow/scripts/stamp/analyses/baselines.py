@@ -27,6 +27,7 @@ from stamp.analyses import (
     shown_outcomes,
     why,
 )
+from stamp.analyses.paired import images
 from stamp.correlation import FEWEST, metric_difference, paired_bootstrap, percentile_interval
 from stamp.main_table import target_title
 from stamp.metrics.lines import accuracy_on_the_line
@@ -39,7 +40,7 @@ NEEDS = {STAMP: "", SOURCE_METRIC: "labels", ON_LINE: "labels, target labels, ot
 FILTERS = ("all", "declared")
 MIXED = "mixed"
 SHARE = 0.75  # of the models, that a predictor must have to be in the common set
-CLIP = 10_000  # images: shares are taken to lie half an image away from 0 and 1
+CLIP = 10_000  # images where their number is not known: shares stay half of one off 0 and 1
 TABLE = {
     "models": pl.String,
     "outcome": pl.String,
@@ -59,6 +60,7 @@ TABLE = {
         for column in ("minus_stamp", "minus_source")
         for end in ("", "_low", "_high", "_p", "_holm")
     },
+    "least_holm": pl.Float64,
     "reason": pl.String,
 }
 MODELS = {
@@ -148,14 +150,19 @@ def predictors(
     """Every predictor of an outcome, one number a model, NaN where a model has none.
 
     Accuracy on the line is each model's outcome as the line through the other models' source and
-    target values predicts it: it needs their target labels, and is here for reference.
+    target values predicts it: it needs their target labels, and is here for reference. Values
+    outside 0 to 1 have no probit, and no line.
     """
-    source = values(data.outcomes, source_outcome(data.outcomes, outcome), keys)
+    beside = source_outcome(data.outcomes, outcome)
+    source = values(data.outcomes, beside, keys)
+    n = [images(data, name) or CLIP for name in (beside, outcome)]
+    shares = not (np.stack([source, truth]) < 0).any() and not (np.stack([source, truth]) > 1).any()
+    line = accuracy_on_the_line(source, truth, *n).loo if shares else np.full(len(keys), np.nan)
     tried = [one.name for one in METRICS if (data.metrics["metric"] == one.name).any()]
     return {
         STAMP: stamp,
         SOURCE_METRIC: source,
-        ON_LINE: accuracy_on_the_line(source, truth, CLIP).loo,
+        ON_LINE: line,
         **{name: metric_values(data, name, outcome, keys) for name in tried},
     }
 
@@ -216,7 +223,10 @@ def _numbers(
 
 
 def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[str, Any]]:
-    """The mean over the targets' outcomes of each predictor's rho, relabelled sources left out."""
+    """The mean over the targets' outcomes of each predictor's rho, relabelled sources left out.
+
+    One over fewer outcomes than STAMP's says so: averages over other targets do not compare.
+    """
     counted = [
         row
         for row in rows
@@ -224,21 +234,31 @@ def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[st
         and row["outcome"].partition("/")[0] not in relabelled
         and (row.get("common") or row["models"] == MIXED)
     ]
+    by_name = {
+        name: [row for row in counted if row["predictor"] == name and row.get("rho") is not None]
+        for name in dict.fromkeys(row["predictor"] for row in counted)
+    }
+    every = max(map(len, by_name.values()), default=0)
     found = []
-    for name in dict.fromkeys(row["predictor"] for row in counted):
-        own = [row for row in counted if row["predictor"] == name and row.get("rho") is not None]
+    for own in by_name.values():
         if own:
             mean = {key: float(np.mean([row[key] for row in own])) for key in ("rho", "oriented")}
             same = {key: own[0][key] for key in ("models", "predictor", "name", "needs")}
             words = {"outcome": AVERAGE, "title": f"Average over {len(own)} outcomes"}
             counts = {row["n"] for row in own}
-            n = {"n": counts.pop()} if len(counts) == 1 else {}
+            n: dict[str, Any] = {"n": counts.pop()} if len(counts) == 1 else {}
+            fewer = f"over {len(own)} of {every} outcomes: not compared with the other averages"
+            n["reason"] = fewer if len(own) < every else None
             found.append({**same, **words, "direction": own[0]["direction"], **mean, **n})
     return found
 
 
 def table(data: Data) -> pl.DataFrame:
-    """Every predictor with every outcome under each filter, Holm-corrected within a filter."""
+    """Every predictor with every outcome under each filter, Holm-corrected within a filter.
+
+    ``least_holm`` is the least that the smallest corrected p can be, 2 m / (B + 1) of m tests and B
+    resamples: where it is not below 0.05, nothing could be.
+    """
     names = shown_outcomes(data)
     if not names:
         return nothing(TABLE, "the study has no targets, so there is no outcome")
@@ -247,8 +267,10 @@ def table(data: Data) -> pl.DataFrame:
         rows = [row for outcome in names for row in compared(data, which, outcome)]
         for column in ("minus_stamp", "minus_source"):
             p = np.array([row.get(f"{column}_p", np.nan) for row in rows], dtype=float)
+            least = min(1.0, 2 * int((~np.isnan(p)).sum()) / (data.settings["resamples"] + 1))
             for row, corrected in zip(rows, holm(p), strict=True):
                 row[f"{column}_holm"] = corrected
+                row["least_holm"] = least
         every += rows + _averages(rows, data.texts["relabelled"])
     return frame(every, TABLE)
 
@@ -256,13 +278,15 @@ def table(data: Data) -> pl.DataFrame:
 def sentence(table: pl.DataFrame) -> str:
     """Which predictor did best on the average, where STAMP stands, and how many differ from it.
 
-    Accuracy on the line, which knows the other models' target labels, does not compete.
+    The source metric, which needs no target data either, stands beside it. Accuracy on the line,
+    which knows the other models' target labels, does not compete, nor does an average over fewer
+    outcomes.
     """
     if reason := why(table):
         return f"No comparison: {reason}."
     rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == AVERAGE))
-    rows = rows.filter(pl.col("predictor") != ON_LINE).drop_nulls("oriented")
-    rows = rows.sort("oriented", descending=True)
+    rows = rows.filter((pl.col("predictor") != ON_LINE) & pl.col("reason").is_null())
+    rows = rows.drop_nulls("oriented").sort("oriented", descending=True)
     if rows.is_empty():
         return "No comparison: no predictor has a correlation."
     best = rows.row(0, named=True)
@@ -278,5 +302,11 @@ def sentence(table: pl.DataFrame) -> str:
     said += f"over targets, {number(best['oriented'])}"
     if place is not None:
         said += f"; STAMP is in place {place} with {number(own[0])}"
+    source = rows.filter(pl.col("predictor") == SOURCE_METRIC)["oriented"]
+    if len(source) and best["predictor"] != SOURCE_METRIC:
+        said += f", the source metric has {number(source[0])}"
     tests = f"{apart} of {len(tested)} differences from STAMP have p < 0.05"
+    least = tested["least_holm"].max()
+    if isinstance(least, float) and least >= 0.05:
+        tests += f" (none could: so many tests of so few resamples have p {least:.2g} at the least)"
     return f"{said}. After Holm's correction {tests}."

@@ -100,10 +100,10 @@ def sentence(table: pl.DataFrame) -> str:
     own = {row["term"]: row for row in rows.to_dicts()}
     at = own[INDEX]
     if at["median"] is None:
-        return "No terms of the bound: no model is counted."
+        return "No terms of the bound: no model that counts has a score above 0."
     words = (
-        f"{NAMES[INDEX]} is below 1 for {at['below_one']} of {at['n']} models (median "
-        f"{number(at['median'])}): an index, no bound."
+        f"{NAMES[INDEX]} is below 1 for {at['below_one']} of {at['n']} models with a score above 0 "
+        f"(median {number(at['median'])}): an index, no bound."
     )
     for name in ("class_eta2", "patient_eta2"):
         one = own[name]

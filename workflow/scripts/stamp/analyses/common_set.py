@@ -7,7 +7,7 @@ numbers are of the same models.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,13 +95,18 @@ def memberships(sets: Mapping[str, Subset]) -> dict[str, pl.Expr]:
 
 
 def compare(
-    subset: Subset, directions: Mapping[str, int], reference: str, data: Data
+    subset: Subset,
+    directions: Mapping[str, int],
+    reference: str,
+    data: Data,
+    twins: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Each predictor with each outcome: rho, interval, p, and what sets it apart from another.
 
     ``oriented`` is rho times the direction in which the predictor should point. ``minus_reference``
     is oriented rho minus that of the reference, with percentile interval and p of a bootstrap that
     draws the models jointly, Holm-corrected over all of the rows. Bonett and Wright's interval.
+    ``twins`` order the models as the reference does by construction: there is nothing to test.
     """
     if subset.reason or not subset.outcomes or not subset.predictors:
         return []
@@ -124,7 +129,8 @@ def compare(
             row |= {"rho": test.rho[at], "p": test.p[at], "oriented": drawn.rho[place, at]}
             row |= {"low": interval.low[at], "high": interval.high[at]}
             if gap is not None:
-                row |= {"minus_reference": gap.difference[at], "minus_p": gap.p[at]}
+                row |= {"minus_reference": gap.difference[at]}
+                row |= {} if name in twins else {"minus_p": gap.p[at]}
                 row |= {"minus_low": gap.low[at], "minus_high": gap.high[at]}
             rows.append(row)
     p = np.array([row.get("minus_p", np.nan) for row in rows], dtype=np.float64)

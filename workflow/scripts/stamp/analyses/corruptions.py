@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from stamp.analyses import (
@@ -17,6 +18,7 @@ from stamp.analyses import (
     filters,
     frame,
     kept,
+    mean_known,
     nothing,
     number,
     numbered,
@@ -71,9 +73,9 @@ def models(data: Data) -> pl.DataFrame:
 def table(data: Data) -> pl.DataFrame:
     """Rho of score and accuracy over models for each kind, then over the kinds.
 
-    A kind's accuracy is the mean over its severities, ``value`` its mean over the models. The rows
-    ``min`` and ``max`` repeat those of the kinds with the least and largest rho, which ``which``
-    names; ``mean`` is the mean over the kinds that have a rho.
+    A kind's accuracy is the mean over its severities, ``value`` its mean over the row's models. The
+    rows ``min`` and ``max`` repeat those of the kinds with the least and largest rho, which
+    ``which`` names; ``mean`` is the mean over the kinds that have a rho.
     """
     found, rows = kinds(data), []
     if found.is_empty():
@@ -91,15 +93,15 @@ def table(data: Data) -> pl.DataFrame:
 def _row(data: Data, which: str, target: str, kind: str, values: pl.DataFrame) -> dict[str, Any]:
     board = kept(data, which, target)
     keys, truth = board["model"].to_list(), by_model(values, board["model"])
-    own = values.filter(pl.col("model").is_in(keys))
+    score = board["score"].to_numpy()
     return {
         "models": which,
         "target": target,
         "title": target_title(target, data.texts),
         "corruption": kind,
         "severities": values["severities"][0],
-        "value": own["value"].mean(),
-        **agreement(data, target, keys, board["score"].to_numpy(), truth),
+        "value": mean_known(np.where(np.isnan(score), np.nan, truth)),
+        **agreement(data, target, keys, score, truth),
     }
 
 

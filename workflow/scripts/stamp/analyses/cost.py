@@ -18,7 +18,7 @@ from stamp.metrics.registry import METRICS
 from stamp.outcomes import SOURCE
 
 STAMP, SOURCE_METRIC = "STAMP", "Source metric"
-FORWARD = "logits"
+FORWARD, ID = "logits", "id"  # the stage, and the view of further labeled source images
 TABLE = {
     "predictor": pl.String,
     "members": pl.String,
@@ -60,12 +60,14 @@ def table(data: Data) -> pl.DataFrame:
     source = _part(costs, FORWARD, [SOURCE])
     own = _sum(source, _part(costs, "calibrate"), _part(costs, "score"))
     rows = [_row(STAMP, STAMP, own, own, count, ())]
-    rows.append(_row(SOURCE_METRIC, SOURCE_METRIC, source, own, count, ("labels",)))
+    labeled = _part(costs, FORWARD, [SOURCE, ID])
+    rows.append(_row(SOURCE_METRIC, SOURCE_METRIC, _sum(labeled), own, count, ("labels",)))
     for name, members in groups(data).items():
         needs = tuple({need for one in members for need in one.needs})
         parts = [source, _part(costs, "passes", sorted({k for one in members for k in one.passes}))]
-        if any(one.of_target for one in members):
-            parts.append(costs.filter((pl.col("stage") == FORWARD) & (pl.col("part") != SOURCE)))
+        if any(one.of_target and "probabilities" in one.needs for one in members):
+            theirs = (pl.col("stage") == FORWARD) & ~pl.col("part").is_in([SOURCE, ID])
+            parts.append(costs.filter(theirs))
         parts.append(_part(costs, "metrics" if members[0].of_one_model else "lines"))
         titles = ", ".join(one.title for one in members)
         rows.append(_row(name, titles, _sum(*parts), own, count, needs))
@@ -96,12 +98,12 @@ def _sum(*parts: pl.DataFrame) -> tuple[int, float]:
 def _row(
     name: str,
     members: str,
-    whole: tuple[int, float] | pl.DataFrame,
+    whole: tuple[int, float],
     stamp: tuple[int, float],
     count: int,
     needs: Sequence[str],
 ) -> dict[str, Any]:
-    images, seconds = _sum(whole) if isinstance(whole, pl.DataFrame) else whole
+    images, seconds = whole
     return {
         "predictor": name,
         "members": members,
@@ -120,7 +122,7 @@ def _row(
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """What STAMP takes a model, and the cheapest and dearest groups beside it."""
+    """What STAMP takes a model, and the group that takes the longest beside it."""
     if reason := why(table):
         return f"No cost: {reason}."
     own = table.row(0, named=True)

@@ -18,6 +18,7 @@ from stamp.analyses import (
     filters,
     frame,
     kept,
+    mean_known,
     nothing,
     number,
     rank_correlation,
@@ -103,9 +104,9 @@ def _row(data: Data, which: str, number: int, outcome: str, largest: int) -> dic
     row: dict[str, Any] = {
         "models": which,
         "number": number,
-        "mean_difference": _mean(np.abs(score - reference)),
+        "mean_difference": mean_known(np.abs(score - reference)),
         "rank_correlation": rank_correlation(score, reference),
-        "mean_width": _mean(width),
+        "mean_width": mean_known(width),
         "reason": "the study has no targets, so there is no outcome",
     }
     if not outcome:
@@ -113,11 +114,6 @@ def _row(data: Data, which: str, number: int, outcome: str, largest: int) -> dic
     truth = values(data.outcomes, outcome, keys.to_list())
     row |= {"outcome": outcome, "title": target_title(outcome, data.texts)}
     return row | agreement(data, outcome, keys.to_list(), score, truth)
-
-
-def _mean(found: np.ndarray) -> float | None:
-    known = found[~np.isnan(found)]
-    return float(known.mean()) if known.size else None
 
 
 def sentence(table: pl.DataFrame) -> str:

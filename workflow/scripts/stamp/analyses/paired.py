@@ -110,8 +110,8 @@ def _paired(
             for column in rows.columns
             if column.startswith(CONTROL)
         },
-        n_source=_images(data, source),
-        n_target=_images(data, outcome),
+        n_source=images(data, source),
+        n_target=images(data, outcome),
     )
 
 
@@ -121,7 +121,7 @@ def _numbers(rows: pl.DataFrame, column: str) -> np.ndarray:
     return rows[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
-def _images(data: Data, outcome: str) -> int | None:
+def images(data: Data, outcome: str) -> int | None:
     """The fewest images behind a model's value of an outcome."""
     found = data.outcomes.filter(pl.col("outcome") == outcome)["n"].drop_nulls()
     return int(found.min()) if len(found) else None  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from stamp.analyses.paired import (
 from stamp.dependent import FEWEST, difference_interval, steiger, tost, williams
 from stamp.metrics.lines import Line, accuracy_on_the_line, probit, probit_line
 
-MARGIN = 0.1  # of r: closer than this the two are called equivalent
+MARGIN = 0.1  # of r: closer than this the two are called equivalent, where a study does not say
 UNCLIPPED = 10**9  # images where their number is not known: shares of 0 and 1 are left out then
 TABLE = {
     **ABOUT,
@@ -153,15 +153,16 @@ def table(data: Data) -> pl.DataFrame:
 
     r is Pearson's, with the probit of the outcome; ``difference`` is the score's minus the source
     metric's, with Zou's interval at the study's level. ``tost_low`` and ``tost_high`` are its 90 %
-    interval: equivalent where that lies within the margin, and ``equivalent_within`` is the least
-    margin for which it would. ``loo_error`` is the mean distance of the left-out models' outcomes
-    from what the line through the others predicts.
+    interval: equivalent where that lies within the margin (``statistics.equivalence``), and
+    ``equivalent_within`` is the least margin for which it would. ``loo_error`` is the mean distance
+    of the left-out models' outcomes from what the line through the others predicts.
     """
-    rows = [{**one.about, **_row(one, data.settings["level"])} for one in pairings(data)]
+    margin = data.options.get("equivalence") or MARGIN
+    rows = [{**one.about, **_row(one, data.settings["level"], margin)} for one in pairings(data)]
     return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
 
 
-def _row(one: Paired, level: float) -> dict[str, Any]:
+def _row(one: Paired, level: float, margin: float) -> dict[str, Any]:
     found = lines(one)
     if isinstance(found, str):
         return {"n": int(one.known(one.source).sum()), "reason": found}
@@ -169,7 +170,7 @@ def _row(one: Paired, level: float) -> dict[str, Any]:
     ours, theirs = found.of_score, found.of_source
     between = float(np.corrcoef(found.score, found.source)[0, 1])
     three = (ours.r, theirs.r, between, n)
-    interval, same = difference_interval(*three, level), tost(*three, MARGIN)
+    interval, same = difference_interval(*three, level), tost(*three, margin)
     by_t, by_z = williams(*three), steiger(*three)
     return {
         "n": n,
@@ -184,7 +185,7 @@ def _row(one: Paired, level: float) -> dict[str, Any]:
         "williams_p": by_t.p,
         "steiger_z": by_z.statistic,
         "steiger_p": by_z.p,
-        "margin": MARGIN,
+        "margin": margin,
         "tost_low": same.low,
         "tost_high": same.high,
         "tost_p": same.p,

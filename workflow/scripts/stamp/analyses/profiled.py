@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.analyses import AGREEMENT, Data, agreement, describe, filters, kept, shown_outcomes
+from stamp.analyses import (
+    AGREEMENT,
+    Data,
+    agreement,
+    describe,
+    filters,
+    kept,
+    mean_known,
+    shown_outcomes,
+)
 from stamp.correlation import FEWEST
 from stamp.main_table import target_title
 from stamp.outcomes import MEAN, values
@@ -81,11 +90,10 @@ def _row(
     data: Data, outcome: str, keys: list[str], truth: np.ndarray, one: Quantity
 ) -> dict[str, Any]:
     own = one.of(keys)
-    known = own[~np.isnan(own)]
     found = agreement(data, MEAN if outcome == STAMP else outcome, keys, own, truth)
     if found["n"] < FEWEST and one.reason:
         found["reason"] = one.reason
-    mean = float(known.mean()) if known.size else None
+    mean = mean_known(np.where(np.isnan(truth), np.nan, own))
     return {**one.about, "mean": mean, **found}
 
 

@@ -25,6 +25,7 @@ from stamp.analyses import (
     filters,
     frame,
     kept,
+    mean_known,
     nothing,
     number,
     numbered,
@@ -119,7 +120,7 @@ def models(data: Data) -> pl.DataFrame:
 def table(data: Data) -> pl.DataFrame:
     """Rho of the score with each stratum's result and with the gaps, over models.
 
-    ``value`` is the mean over the models of what the row is about. The absolute gap is value(last)
+    ``value`` is the mean over the row's models of what it is about. The absolute gap is value(last)
     - value(first), the relative gap is that divided by value(last).
     """
     rows = []
@@ -142,8 +143,7 @@ def table(data: Data) -> pl.DataFrame:
                 for gap, suffix in (("absolute", ""), ("relative", f", over {one.labels[-1]}"))
             ]
             for about, truth in results:
-                known = truth[~np.isnan(truth)]
-                about["value"] = float(known.mean()) if known.size else None
+                about["value"] = mean_known(np.where(np.isnan(score), np.nan, truth))
                 found = agreement(data, one.target, keys.to_list(), score, truth)
                 rows.append({**common, **about, **found})
     return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)

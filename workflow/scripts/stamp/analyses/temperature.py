@@ -27,6 +27,7 @@ TABLE = {
     "outcome": pl.String,
     "title": pl.String,
     "left_out": pl.Int64,
+    "degenerate": pl.Int64,
     "best_left_out": pl.Float64,
     **AGREEMENT,
     "models_left_out": pl.String,
@@ -83,18 +84,28 @@ def kept_by(data: Data, rule: str) -> pl.DataFrame:
     return data.scores.filter(keep).select("model", score=pl.col("stamp").cast(pl.Float64))
 
 
+def set_apart(data: Data, rule: str) -> list[str]:
+    """The models that a rule itself sets apart."""
+    hit = pl.any_horizontal(
+        pl.lit(False), *(pl.col(f"excluded_{one}").is_not_null() for one in RULES[rule])
+    )
+    return data.scores.filter(hit)["model"].to_list()
+
+
 def table(data: Data) -> pl.DataFrame:
     """Rho of the score with each outcome without the models that each rule sets apart.
 
     ``best_left_out`` is the best calibration performance among those: a rule that is to find heads
-    that do not work should leave out none that does.
+    that do not work should leave out none that does. Models that are degenerate, and no rule's,
+    are missing too, and counted apart.
     """
     rows = []
+    own = {rule: set_apart(data, rule) for rule in RULES}
     for outcome in shown_outcomes(data):
         for rule in RULES:
             board = kept_by(data, rule)
             keys = board["model"].to_list()
-            gone = [key for key in data.scores["model"] if key not in keys]
+            gone, missing = own[rule], len(data.scores) - len(keys)
             known = [data.calibrations[key]["performance"] for key in gone]
             best = max((one for one in known if one is not None), default=None)
             truth = values(data.outcomes, outcome, keys)
@@ -104,6 +115,7 @@ def table(data: Data) -> pl.DataFrame:
                     "outcome": outcome,
                     "title": target_title(outcome, data.texts),
                     "left_out": len(gone),
+                    "degenerate": missing - len(gone),
                     "best_left_out": best,
                     "models_left_out": ", ".join(gone) or None,
                     **agreement(data, outcome, keys, board["score"].to_numpy(), truth),

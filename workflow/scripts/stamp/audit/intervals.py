@@ -104,8 +104,23 @@ def p_values(paper: Paper) -> list[Claim]:
     return [
         *found,
         by_t(paper.text("residual_p"), least),
+        by_t(paper.text("residual_p_appendix"), paper.text("residual_mimic_appendix").printed),
+        relative_gap(paper),
         by_t(rsna_text, rsna["rho"], note="the rho of RSNA is the least of the four"),
     ]
+
+
+def relative_gap(paper: Paper) -> Claim:
+    """The rho of STAMP-TS and the relative income gap, which is called not significant."""
+    text, rho = paper.text("income_relative_p"), paper.text("income_relative").printed
+    p = corners(lambda r: float(asymptotic_p(r, text.n or 0)), number(rho))
+    return stated(
+        text,
+        f"p {p[0]:.3f} to {p[1]:.3f}",
+        p[1] >= 0.05,
+        f"t with {(text.n or 0) - 2} degrees of freedom, rho {rho}; no evidence of a gap is not "
+        "evidence that there is none",
+    )
 
 
 def _size(row: dict[str, str]) -> int:
@@ -200,8 +215,16 @@ def left_out(paper: Paper) -> list[Claim]:
         unchecked(paper.text("ce_only_rho"), NO_MODELS),
         *(
             unchecked(paper.text(key), "needs the accuracy of every model by household")
-            for key in ("income_high", "income_low")
+            for key in ("income_high", "income_low", "income_absolute", "income_relative")
         ),
-        unchecked(paper.text("layer_motif"), "layerwise scores are not printed"),
-        unchecked(paper.text("alarm_f1"), NO_MODELS),
+        *(
+            unchecked(paper.text(key), "layerwise scores are not printed")
+            for key in ("layer_motif", "layer_deep", "layer_mixer")
+        ),
+        *(
+            unchecked(paper.text(key), NO_MODELS)
+            for key in ("alarm_f1", "alarm_precision", "alarm_high")
+        ),
+        unchecked(paper.text("pair_counts"), "scores at other numbers of pairs are not printed"),
+        unchecked(paper.text("embedding_delta"), "cosines of single pairs are not printed"),
     ]

@@ -24,8 +24,9 @@ A verdict follows by rule:
   and for the error of a simulation. Where numbers cannot be recomputed but bound each other, it
   means that they can hold together.
 - **differs**: the recomputation gives another number, or two places of the paper disagree.
-- **impossible**: no data give it, such as a permutation p below 1 / (B + 1), a rank correlation
-  that so few untied models cannot have, or correlations whose matrix is not positive semidefinite.
+- **impossible**: no data give it, such as a permutation p below 1 / (B + 1) or correlations whose
+  matrix is not positive semidefinite. Of rank correlations of a few models it means: no data
+  without ties; the note says where we know that two tied models would give it.
 - **not checkable**: what is printed and shipped does not suffice; the note says what is missing.
 """.strip()
 HEAD = ("Claim", "Section or table", "Printed", "Recomputed", "Verdict", "Note")

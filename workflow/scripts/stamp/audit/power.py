@@ -46,8 +46,10 @@ def conclusions(paper: Paper, found: dict[int, Power]) -> list[Claim]:
     rows = [
         measured(paper.text(f"power_{n}"), float(found[n].power[RHO.index(0.7)])) for n in (27, 44)
     ]
+    half = float(found[27].power[RHO.index(0.5)])
     return [
         *rows,
+        measured(paper.text("power_half"), half),
         measured(paper.text("power_natural"), float(spearman_power(27, natural, DRAWS).power)),
         measured(paper.text("power_medical"), float(spearman_power(44, three, DRAWS).power)),
         stated(

@@ -8,7 +8,7 @@ write the same files.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", help="what figures call the study (the table's file name)")
     parser.add_argument("--controls", default="", help="columns to control for: depth,epochs")
     parser.add_argument("--delta", type=float, help="outcome below which a model fails (median)")
+    parser.add_argument("--equivalence", type=float, help="margin of equal correlations (0.1)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--permutations", type=int, default=10_000)
     parser.add_argument("--resamples", type=int, default=10_000)
@@ -47,7 +48,8 @@ def run(given: argparse.Namespace) -> None:
     own = read(given.table, controls)
     data = study(own, given.title or Path(given.table).stem, settings, given.seed)
     out = Path(given.out)
-    main, writes = results(own, data, out, given.delta)
+    options = {"delta": given.delta, "equivalence": given.equivalence}
+    main, writes = results(own, data, out, options)
     for path, write in writes:
         write(path)
     print(main)
@@ -70,10 +72,12 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
             raise UserError(f"--{name} {getattr(given, name)}: at least 1 is needed")
     if not 0 < given.level < 1:
         raise UserError(f"--level {given.level}: must lie between 0 and 1")
+    if given.equivalence is not None and not 0 < given.equivalence <= 2:
+        raise UserError(f"--equivalence {given.equivalence}: must lie above 0 and be 2 at the most")
     return {name: getattr(given, name) for name in ("permutations", "resamples", "level")}
 
 
-def results(own: Own, data: Data, out: Path, delta: float | None) -> tuple[str, list[Write]]:
+def results(own: Own, data: Data, out: Path, options: Mapping[str, Any]) -> tuple[str, list[Write]]:
     """The main table as text, and every file with the function that writes it."""
     import polars as pl
 
@@ -98,7 +102,7 @@ def results(own: Own, data: Data, out: Path, delta: float | None) -> tuple[str, 
         _text(folder / "main.md", words),
     ]
     drawn = Drawn(data.scores, data.outcomes, found, places, data.models, data.texts)
-    return words, [*writes, *_figures(drawn, out), *_analyses(data, out, delta)]
+    return words, [*writes, *_figures(drawn, out), *_analyses(data, out, options)]
 
 
 def _leaderboard(data: Data, places: pl.DataFrame) -> pl.DataFrame:
@@ -118,16 +122,20 @@ def _figures(drawn: Any, out: Path) -> Iterable[Write]:
         yield _picture(out / "figures" / f"{name}.png", figure)
 
 
-def _analyses(data: Data, out: Path, delta: float | None) -> Iterable[Write]:
-    """The analyses that read nothing but scores and outcomes, and their figures."""
+def _analyses(data: Data, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
+    """The analyses that read nothing but scores and outcomes, and their figures.
+
+    ``baselines`` is among them: of a table without metrics it compares the score with the source
+    metric and with accuracy on the line.
+    """
     from dataclasses import replace
     from importlib import import_module
     from importlib.util import find_spec
 
     from stamp.analysis_registry import ANALYSES, OPTIONS
 
-    for name in [one for one, inputs in ANALYSES.items() if not inputs]:
-        mine = replace(data, options={"delta": delta} if "delta" in OPTIONS.get(name, ()) else {})
+    for name in [one for one, inputs in ANALYSES.items() if not inputs or one == "baselines"]:
+        mine = replace(data, options={key: options.get(key) for key in OPTIONS.get(name, ())})
         module = import_module(f"stamp.analyses.{name}")
         table, models = module.table(mine), module.models(mine)
         yield _table(out / "analyses" / f"{name}.csv", table)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -19,6 +19,31 @@ Pairs = tuple[np.ndarray, np.ndarray]
 NO_PASSES = "no further forward passes were made"
 DEGENERATE = "degenerate: the outputs are nearly the same for every image"
 AUGMENTED = ("flip", "rotation", "brightness", "contrast", "crop", "composite")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What there is of a model's further passes on targets, with the image ids of each view."""
+
+    manifest: str | Path | None = None
+    images: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @cached_property
+    def _features(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.manifest is None:
+            raise NotAvailable(NO_PASSES)
+        every = [image for images in self.images.values() for image in images]
+        found = read_pass(self.manifest, "targets", every)
+        return found["rows"], found["features"]
+
+    def features(self, view: str, member: np.ndarray) -> np.ndarray:
+        """The features of those images of a target that were forwarded and are members."""
+        rows, h = self._features
+        names = list(self.images)
+        first = sum(len(self.images[name]) for name in names[: names.index(view)])
+        own = rows - first
+        inside = (own >= 0) & (own < len(member))
+        return h[inside][member[own[inside]]]
 
 
 @dataclass(frozen=True)
@@ -38,6 +63,7 @@ class Further:
     there: np.ndarray
     task: str
     temperature: float
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
 
     @cached_property
     def pool(self) -> np.ndarray:
@@ -162,6 +188,15 @@ MEASURES: dict[str, Callable[[Further], tuple[Value, int]]] = {
     "effective_rank": _of_pool(lambda data, h: embeddings.effective_rank(h)),
     "feature_norm": _of_pool(lambda data, h: embeddings.feature_norm(h)),
 }
+
+
+def target_distance(data: Further, view: str, member: np.ndarray) -> tuple[Value, int]:
+    """The Frechet distance of the pool's features and a target's, and how many of the latter."""
+    try:
+        h, there = data.features(), data.elsewhere.features(view, member)
+    except NotAvailable as reason:
+        return Value(float("nan"), str(reason)), 0
+    return embeddings.frechet_distance(h, there), len(there)
 
 
 def further_values(data: Further, wanted: Sequence[str]) -> dict[str, tuple[Value, int]]:

@@ -12,7 +12,13 @@ import numpy as np
 import polars as pl
 
 from stamp.metrics import estimators, outputs
-from stamp.metrics.further import DEGENERATE, NO_PASSES, Further, further_values
+from stamp.metrics.further import (
+    DEGENERATE,
+    NO_PASSES,
+    Further,
+    further_values,
+    target_distance,
+)
 from stamp.metrics.outputs import Value
 from stamp.metrics.registry import COLUMNS, metrics_of
 from stamp.outputs import Outputs
@@ -22,6 +28,7 @@ from stamp.views import scored_classes
 
 NO_TARGETS = "the study keeps no target's outputs"
 NOT_FINITE = "not a finite number"
+NO_PICTURES = "of a streamed target no pictures are kept"
 AT_ONE = "at T = 1: of a streamed target only records are kept"
 
 
@@ -114,6 +121,7 @@ def source_values(source: Material, task: str) -> dict[str, Value]:
         "nuclear_norm": lambda: outputs.nuclear_norm(p, task),
         "energy": lambda: outputs.energy(z, task),
         "mde": lambda: outputs.mde(z, task),
+        "mano": lambda: outputs.mano(z, task),
         "margin": lambda: outputs.margin(p, task),
     }
     if task == "multilabel":
@@ -211,6 +219,18 @@ def metric_rows(
     for name in own:
         add(name, *found.get(name, (Value(np.nan, NO_PASSES), 0)), None, None)
     estimates = [one.name for one in known if one.of_target]
+
+    def add_all(view: str, domain: str, values: Mapping[str, Value], member: np.ndarray) -> None:
+        for name in estimates:
+            if name in values:
+                add(name, values[name], int(member.sum()), view, domain)
+            elif view in streamed:
+                add(name, Value(np.nan, NO_PICTURES), 0, view, domain)
+            elif further is None or broken:
+                add(name, Value(np.nan, NO_PASSES), 0, view, domain)
+            else:
+                add(name, *target_distance(further, view, member), view, domain)
+
     for name in estimates if not (targets or streamed) else ():
         add(name, Value(np.nan, NO_TARGETS), 0, None, None)
     for view, (target, domains) in targets.items():
@@ -221,14 +241,10 @@ def metric_rows(
             if chosen is not None:
                 here = here.columns(chosen, task, temperature)
                 there = source.columns(chosen, task, temperature)
-            values = target_values(there, here, task)
-            for name in estimates:
-                add(name, values[name], int(member.sum()), view, domain)
+            add_all(view, domain, target_values(there, here, task), member)
     for view, (records, domains) in streamed.items():
         chosen = classes.get(view, {}).get("all")
         there = source if chosen is None else source.columns(chosen, task, temperature)
         for domain, member in parts_of(domains):
-            values = record_values(there, records.part(member))
-            for name in estimates:
-                add(name, values[name], int(member.sum()), view, domain)
+            add_all(view, domain, record_values(there, records.part(member)), member)
     return pl.DataFrame(rows, schema=COLUMNS)

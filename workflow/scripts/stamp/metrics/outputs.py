@@ -162,6 +162,31 @@ def mde(z: ArrayLike, task: str, count: int = 2000) -> Value:
     return Value(value, "" if len(z) >= count else f"over {len(z)} images, fewer than {count}")
 
 
+def mano(z: ArrayLike, task: str, gate: float = 5.0) -> Value:
+    """``(mean sigma^4)^(1/4)`` over images and classes (MaNo, Xie et al. 2024).
+
+    Multiclass: sigma is the softmax where the mean cross-entropy of the outputs with the uniform
+    distribution is above ``gate``, else ``1 + z + z^2 / 2``, less its smallest value of each image
+    and divided by the sum. Which of both it was is told with the value, because models with
+    different ones don't compare. Multilabel: sigma is (p, 1 - p).
+    """
+    z, missing = _logits(z, task)
+    if missing:
+        return _none(missing)
+    if task == "multilabel":
+        sides = np.exp(-np.logaddexp(0, np.stack([z, -z])))
+        return Value(float((sides**4).mean() ** 0.25))
+    if float((_log_sum_exp(z) - z.mean(axis=1)).mean()) > gate:
+        sigma, note = np.exp(z - _log_sum_exp(z)[:, None]), "of the softmax"
+    else:
+        raised = 1 + z + z**2 / 2
+        raised = raised - raised.min(axis=1, keepdims=True)
+        total = raised.sum(axis=1, keepdims=True)
+        sigma = np.divide(raised, total, out=np.full_like(z, 1 / z.shape[1]), where=total > 0)
+        note = "of the Taylor form"
+    return Value(float((sigma**4).mean() ** 0.25), note)
+
+
 def _none(reason: str) -> Value:
     return Value(float("nan"), reason)
 

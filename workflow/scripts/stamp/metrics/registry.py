@@ -51,7 +51,7 @@ class Metric:
         if not self.of_one_model:
             return "Several models"
         if self.of_target:
-            return "Target images"
+            return "Target features" if self.passes else "Target images"
         kinds = [kind for kind in self.passes if kind != "features"]
         return GROUPS.get(kinds[0], "Augmented views") if kinds else self._plain
 
@@ -185,6 +185,7 @@ METRICS = (
         "Garrido et al. 2023, on centred features",
         passes=("features",),
     ),
+    Metric("mano", "MaNo", LOGITS, 1, "Xie et al. 2024, p = 4"),
     Metric("margin", "Margin", PROBABILITIES, 1, "mean gap of the two largest probabilities"),
     Metric(
         "feature_norm", "Feature norm", FEATURES, 1, "mean length of features", passes=("features",)
@@ -193,6 +194,14 @@ METRICS = (
     Metric("atc_ne", "ATC-NE", ESTIMATE, 1, "Garg et al. 2022", SINGLE),
     Metric("doc", "DoC", ESTIMATE, 1, "Guillory et al. 2021"),
     Metric("cbpe_auroc", "Expected AUROC", ESTIMATE, 1, "CBPE", SEVERAL),
+    Metric(
+        "fd_target",
+        "Frechet distance, target",
+        ("features", "target images"),
+        -1,
+        "Deng and Zheng 2021, source against target",
+        passes=("features", "targets"),
+    ),
     Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022"),
     Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022"),
     Metric(

@@ -33,8 +33,11 @@ class Origin:
 
 
 def is_commit(revision: str | None) -> bool:
-    """Whether a revision is a commit: a branch or tag may point to another tomorrow."""
-    return re.fullmatch("[0-9a-f]{40}", revision or "") is not None
+    """Whether a revision is a commit, or its first seven digits or more.
+
+    A branch or tag may point to another commit tomorrow.
+    """
+    return re.fullmatch("[0-9a-f]{7,40}", revision or "") is not None
 
 
 def origins(load: Mapping[str, Any]) -> Iterator[Origin]:

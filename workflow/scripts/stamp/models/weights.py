@@ -17,6 +17,7 @@ from torch import nn
 
 from stamp.errors import UserError, suggest
 from stamp.io import whole
+from stamp.models.hubs import is_commit
 
 State = dict[str, torch.Tensor]
 Allowed = Callable[[str], bool]
@@ -161,6 +162,7 @@ def _from_hub(origin: Mapping[str, Any], what: str) -> Path:
     named, revision = origin.get("hub_file", "model.safetensors"), origin.get("revision")
     repo, names = origin["hub"], [named] if isinstance(named, str) else list(named)
     try:
+        revision = whole_commit(repo, revision)
         for name in names:
             if found := _cached(repo, name, revision):
                 return found
@@ -169,6 +171,25 @@ def _from_hub(origin: Mapping[str, Any], what: str) -> Path:
         quoted = " or ".join(f"'{name}'" for name in names)
         line = f"{quoted} of '{repo}' can't be had from the hub: {hub_failure(error, revision)}"
         raise UserError(f"{what}: {line}") from None
+
+
+def whole_commit(repo: str, revision: str | None) -> str | None:
+    """The commit that begins with a revision of some digits only; any other revision as it is.
+
+    The hub gives no file for such a revision, so the cache is asked, and then the repository's
+    history.
+    """
+    if not is_commit(revision) or len(str(revision)) == 40:
+        return revision
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    folder = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo, repo_type="model")
+    known = {path.name for path in (folder / "snapshots").glob(f"{revision}*")}
+    if not known:
+        history = retried(lambda: HfApi().list_repo_commits(repo))
+        known = {one.commit_id for one in history if one.commit_id.startswith(str(revision))}
+    return known.pop() if len(known) == 1 else revision
 
 
 def _cached(repo: str, name: str, revision: str | None) -> Path | None:

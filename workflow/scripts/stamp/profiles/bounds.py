@@ -19,8 +19,8 @@ import numpy as np
 
 from stamp.profiles import entry, finite
 from stamp.profiles.centroids import class_terms, members
-from stamp.profiles.material import Material
-from stamp.score import exact_groups, health
+from stamp.profiles.material import CONSTANT, Material
+from stamp.score import exact_groups
 
 QUANTITIES = (
     "class_eta2",
@@ -35,8 +35,8 @@ QUANTITIES = (
 def rows(material: Material) -> Iterator[dict[str, Any]]:
     """The terms, and r_y of each class."""
     design = material.design
-    if health(material.p, float(material.random_distances().mean())).degenerate:
-        yield from (entry(name, reason="the outputs are nearly constant") for name in QUANTITIES)
+    if material.constant:
+        yield from (entry(name, reason=CONSTANT) for name in QUANTITIES)
         return
     if design.semantic == "class":
         yield entry("patient_eta2", reason="the groups are classes: see class_eta2")

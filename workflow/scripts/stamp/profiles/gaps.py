@@ -1,7 +1,8 @@
 """STAMP by follow-up gap: pairs of visits i and i + g of one group among the pooled images.
 
-The distance between two visits is that of their numbers, or of their places in the file names'
-order where the study orders by those. Every gap has the study's random pairs beside it. How many
+The distance between two visits is that of their numbers. Where the study orders by file names, the
+pool does not show how many images lie between two of its own: there a gap of g is g consecutive
+pairs, drawn as such, end to end. Every gap has the study's random pairs beside it. How many
 pairs change label is counted, and is no noise: a disease that progresses changes labels.
 """
 
@@ -15,19 +16,20 @@ import polars as pl
 
 from stamp.pairs import changed
 from stamp.profiles import entry
-from stamp.profiles.material import Material, Rows
-from stamp.score import health, squared_distances
+from stamp.profiles.material import CONSTANT, Material, Rows
+from stamp.score import squared_distances
+from stamp.scoring import pair_rows
 from stamp.views import label_columns
 
 GAPS = tuple(range(1, 11))
 FEWEST = 30  # pairs below which a gap is not scored
+UNORDERED = ("class", "random")  # kinds of pairs whose images are not consecutive
 SAMPLE = 21  # a tag that keeps the random streams of one seed apart
 
 
-def visit_pairs(rows: pl.DataFrame, gap: int, order: str) -> Rows:
-    """The rows of all pairs of images of one group that are ``gap`` visits apart."""
-    at = pl.col("order") if order == "order" else pl.col("image").rank("ordinal").over("group")
-    placed = rows.with_row_index("row").select("row", "group", at=at.cast(pl.Int64))
+def visit_pairs(rows: pl.DataFrame, gap: int) -> Rows:
+    """The rows of all pairs of images of one group whose visit numbers are ``gap`` apart."""
+    placed = rows.with_row_index("row").select("row", "group", at=pl.col("order").cast(pl.Int64))
     placed = placed.drop_nulls()
     later = placed.select("group", at=pl.col("at") - gap, later="row")
     found = placed.join(later, on=["group", "at"], maintain_order="left_right")
@@ -37,6 +39,18 @@ def visit_pairs(rows: pl.DataFrame, gap: int, order: str) -> Rows:
     )
 
 
+def chained_pairs(pairs: pl.DataFrame, images: pl.Series, gap: int) -> Rows:
+    """The rows of all images that ``gap`` consecutive pairs join, each beginning where one ends."""
+    steps = pairs.filter(~pl.col("kind").is_in(UNORDERED)).select("a", "b").unique()
+    steps = steps.sort("a", "b")
+    found = steps
+    for _ in range(gap - 1):
+        found = found.join(
+            steps.rename({"a": "b", "b": "next"}), on="b", maintain_order="left_right"
+        ).select("a", b="next")
+    return pair_rows(found, images)
+
+
 def rows(material: Material) -> Iterator[dict[str, Any]]:
     """``stamp``, ``within`` and ``changed`` (share of pairs whose label changed) of each gap."""
     design = material.design
@@ -44,8 +58,8 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
     reason = None
     if design.semantic == "class":
         reason = "the groups are classes, whose images have no order"
-    elif health(material.p, float(random.mean())).degenerate:
-        reason = "the outputs are nearly constant"
+    elif material.constant:
+        reason = CONSTANT
     for gap in GAPS:
         found = (np.empty(0, int),) * 2 if reason else _chosen(material, gap)
         few = f"{len(found[0])} pooled pairs are {gap} visits apart: at least {FEWEST} are needed"
@@ -63,7 +77,10 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
 
 def _chosen(material: Material, gap: int) -> Rows:
     """The pairs of a gap, a fixed random choice of as many as a score uses where there are more."""
-    a, b = visit_pairs(material.rows, gap, material.order)
+    if material.order == "image":
+        a, b = chained_pairs(material.pairs, material.rows["image"], gap)
+    else:
+        a, b = visit_pairs(material.rows, gap)
     rng = np.random.default_rng([material.design.seed, SAMPLE, gap])
     keep = np.sort(rng.permutation(len(a))[: material.design.number])
     return a[keep], b[keep]

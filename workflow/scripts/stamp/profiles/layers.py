@@ -13,13 +13,13 @@ import numpy as np
 
 from stamp.passes import NotAvailable
 from stamp.profiles import entry
-from stamp.profiles.material import Material
+from stamp.profiles.material import CONSTANT, Material
 from stamp.score import squared_distances
 
 TAPS = ("early", "mid", "late", "penultimate")
 OUTPUT = "output"
 KINDS = ("raw", "normalised")
-CONSTANT = 1e-12  # share of the mean squared length below which features say nothing
+FLAT = 1e-12  # share of the mean squared length below which features say nothing
 
 
 def unit_length(vectors: np.ndarray) -> np.ndarray:
@@ -38,6 +38,9 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
     for layer in (*TAPS, OUTPUT):
         if layer == OUTPUT:
             vectors = material.p
+            if material.constant:
+                yield from (entry(kind, layer, reason=CONSTANT) for kind in KINDS)
+                continue
         elif layer in taps:
             vectors = taps[layer][material.passes.pool].astype(np.float64)
         else:
@@ -52,7 +55,7 @@ def _layer(material: Material, kind: str, layer: str, vectors: np.ndarray) -> di
     if not np.isfinite(vectors).all():
         return entry(kind, layer, reason="features are not finite")
     random = material.random_distances(vectors)
-    if random.mean() <= CONSTANT * np.mean(np.sum(vectors**2, axis=1)):
+    if random.mean() <= FLAT * np.mean(np.sum(vectors**2, axis=1)):
         return entry(kind, layer, reason="features are nearly constant")
     ends = material.ends(material.design.semantic)
     return entry(kind, layer, **material.scored(squared_distances(vectors, *ends), ends, random))

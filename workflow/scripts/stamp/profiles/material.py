@@ -11,11 +11,12 @@ import polars as pl
 from stamp.io import read_json
 from stamp.outputs import Outputs, present
 from stamp.passes import NotAvailable, read_pass
-from stamp.score import distance_interval, probabilities, squared_distances, stamp
+from stamp.score import distance_interval, health, probabilities, squared_distances, stamp
 from stamp.scoring import Design, outputs_of, pair_rows
 from stamp.views import labels as read_labels
 
 Rows = tuple[np.ndarray, np.ndarray]
+CONSTANT = "the outputs are nearly constant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,11 @@ class Material:
     def groups(self) -> np.ndarray:
         """A number for the group of each row."""
         return self.rows["group"].rank("dense").to_numpy()
+
+    @property
+    def constant(self) -> bool:
+        """Whether the outputs are too nearly constant for a score."""
+        return health(self.p, float(self.random_distances().mean())).degenerate
 
     def ends(self, kind: str) -> Rows:
         """The rows of the pairs of one kind that scores use."""

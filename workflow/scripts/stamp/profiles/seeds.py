@@ -17,8 +17,8 @@ import polars as pl
 
 from stamp.pairs import endpoints, random_pairs
 from stamp.profiles import entry
-from stamp.profiles.material import Material
-from stamp.score import health, squared_distances, stamp
+from stamp.profiles.material import CONSTANT, Material
+from stamp.score import squared_distances, stamp
 from stamp.scoring import pair_rows
 
 REDRAWS = 100
@@ -48,11 +48,11 @@ def repaired_means(material: Material, redraws: int) -> np.ndarray:
 
 def rows(material: Material) -> Iterator[dict[str, Any]]:
     """The score of each draw, by what was drawn anew."""
+    if material.constant:
+        yield from (entry(name, reason=CONSTANT) for name in QUANTITIES)
+        return
     semantic = squared_distances(material.p, *material.ends(material.design.semantic))
     random = material.random_distances()
-    if health(material.p, float(random.mean())).degenerate:
-        yield from (entry(name, reason="the outputs are nearly constant") for name in QUANTITIES)
-        return
     within = half_means(semantic, REDRAWS, material.design.seed)
     total = repaired_means(material, REDRAWS)
     found = {

@@ -1,0 +1,31 @@
+"""Further forward passes of one model on the images of the targets."""
+
+from pathlib import Path
+
+from stamp.device import claim
+from stamp.errors import run
+from stamp.extraction import Images
+from stamp.io import read_table
+from stamp.pass_jobs import Job, write_none
+from stamp.passes import TARGETS
+from stamp.pixels import PixelCache
+
+
+def main(smk):
+    params, files = smk.params, smk.input
+    study, model = smk.wildcards.study, smk.wildcards.model
+    if not files.get("pixels"):
+        return write_none(smk.output[0], model, study, params.kinds)
+    weights = (files.get("weights") or None, files.get("backbone") or None)
+    how = (params, params.settings, *weights, lambda: claim(smk.resources), smk.threads)
+    job = Job(model, study, TARGETS, params.kinds, *how)
+    named = zip(params.targets, files.views, strict=True)
+    views = [read_table(file, study=study, view=name) for name, file in named]
+    parts = zip(files.pixels, files.records, views, strict=True)
+    caches = [PixelCache(Path(file), Path(record), view["image"]) for file, record, view in parts]
+    images = Images.of_targets(caches, views, params.settings["images"], params.seed)
+    return job.run(smk.output[0], images, files.records)
+
+
+if __name__ == "__main__":
+    run(main, snakemake)  # noqa: F821
