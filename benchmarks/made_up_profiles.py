@@ -52,6 +52,8 @@ def profile(name: str, quality: float, rng: np.random.Generator) -> list[dict[st
             entry("centroid_gap", None, near(quality), n=8),
             entry("side_gap", None, near(quality, 0.2), n=8),
             entry("lipschitz", None, near(1 - quality, 0.3), n=100),
+            entry("lipschitz_spectral", None, near(2 - quality, 0.2), n=20),
+            entry("lipschitz_pairs", None, near(1 - quality, 0.1), n=50),
         ]
     return [entry(term, None, near(0.5 + quality), n=8) for term in bounds.TERMS]
 

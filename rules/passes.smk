@@ -1,4 +1,11 @@
-"""Further forward passes: changed pictures, dropout, features, maps, perturbations; targets' features."""
+"""Further forward passes: changed pictures, dropout, features, maps, steepness; targets' features."""
+
+
+def temperature_of(wildcards):
+    """The calibration, where passes are of outputs at a temperature and the study scales them."""
+    study = study_of(wildcards)
+    wanted = "jacobian" in study.kinds and study.calibration["scale"] and not is_given(wildcards)
+    return f"{RESULTS}/{study.name}/calibration/{wildcards.model}.json" if wanted else []
 
 
 rule passes:
@@ -13,6 +20,7 @@ rule passes:
         pairs=rules.pairs.output[0],
         weights=lambda wildcards: [] if is_given(wildcards) else weights_of(wildcards),
         backbone=more_weights_of,
+        calibration=temperature_of,
     output:
         f"{RESULTS}/{{study}}/passes/{{model}}.json",
     log:
@@ -35,6 +43,7 @@ rule passes:
         kinds=of_study("kinds"),
         settings=of_study("passes"),
         semantic=of_study("pairs", "semantic"),
+        task=of_study("task"),
         seed=PLAN.seed,
         code=lambda wildcards: code_of("passes.py", model_of(wildcards).module),
     script:

@@ -19,6 +19,7 @@ from torch import nn
 from stamp import probabilities
 from stamp.config import filled, weight_files
 from stamp.errors import UserError
+from stamp.jacobian import spectral_norms
 from stamp.logits import Forward, load_model
 from stamp.models import given, onnx_file
 from stamp.models.finetuned import classifier
@@ -168,6 +169,27 @@ def test_gradients_of_an_onnx_file_are_not_available(made: dict[str, Any]) -> No
     loaded = load_model(made["blocks"]["onnx"], CLASSES, None)
     with pytest.raises(UserError, match=r"gradients are not available: w\.onnx is an ONNX file"):
         loaded.module(torch.rand(1, 1, SIZE, SIZE, requires_grad=True))
+
+
+@pytest.mark.parametrize("form", ["checkpoint", "torchscript", "python"])
+def test_a_network_is_as_steep_in_every_form_that_has_gradients(
+    made: dict[str, Any], form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made["folder"])
+    forward = Forward(load_model(made["blocks"][form], CLASSES, None), "cpu")
+    x = forward.normalised(batch(3))
+    start = torch.randn(x.shape, generator=torch.Generator().manual_seed(1))
+    expected = spectral_norms(made["module"], x, start, 5)
+    for _ in range(3):  # a script is compiled anew after its first runs
+        found = spectral_norms(forward.module, x, start, 5)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
+
+
+def test_the_steepness_of_an_onnx_file_is_not_available(made: dict[str, Any]) -> None:
+    forward = Forward(load_model(made["blocks"]["onnx"], CLASSES, None), "cpu")
+    x = forward.normalised(batch(3))
+    with pytest.raises(UserError, match=r"gradients are not available: w\.onnx is an ONNX file"):
+        spectral_norms(forward.module, x, torch.ones_like(x), 5)
 
 
 def test_parameters_are_counted_or_told_or_unknown(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,13 +27,14 @@ from stamp.metrics.registry import METRICS
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded
 from stamp.models.torchvision_ops import timm
-from stamp.pass_kinds import DEFAULTS, KINDS, OF_TARGETS, in_order
+from stamp.pass_kinds import DEFAULTS, KINDS, OF_STUDY, OF_TARGETS, in_order
 from stamp.passes import NotAvailable, file_digest, note_of, read_pass
 from stamp.pixels import PixelCache
 
 SIZE, COUNT, CLASSES, SEED = 32, 24, 3, 11
 IDS = [f"i{number}" for number in range(30)]  # 26 of the pool, 4 of calibration
-SETTINGS = {**DEFAULTS, "images": COUNT, "samples": 4, "perturbations": 3}
+STUDY = {"task": "multilabel", "temperature": 2.0, "pairs": "digest"}
+SETTINGS = {**DEFAULTS, **STUDY, "images": COUNT, "samples": 4, "perturbations": 3}
 RESNET = {"layers": [1, 1, 1, 1], "channels": [4, 4, 8, 8]}
 EVERY = [kind for kind in KINDS if kind not in OF_TARGETS]
 
@@ -98,7 +100,8 @@ def test_every_kind_has_a_recipe_and_nobody_asks_for_another() -> None:
     assert list(RECIPES) == list(KINDS)
     assert {kind for kinds in PASSES.values() for kind in kinds} <= set(KINDS)
     assert {kind for metric in METRICS for kind in metric.passes} <= set(KINDS)
-    assert {setting for used in KINDS.values() for setting in used} == set(DEFAULTS)
+    used = {setting for settings in KINDS.values() for setting in settings}
+    assert used == {*DEFAULTS, *OF_STUDY} and not set(DEFAULTS) & set(OF_STUDY)
     assert in_order(["tta", "flip", "tta"]) == ["flip", "tta"]
     with pytest.raises(ValueError, match="unknown kinds of passes"):
         in_order(["flop"])
@@ -109,6 +112,10 @@ def test_the_first_pool_images_and_the_pairs_within_them_are_taken(images: Image
     a, b = images.pairs
     assert [(images.own_ids[i], images.own_ids[j]) for i, j in zip(a, b, strict=True)] == [
         (IDS[k], IDS[k + 1]) for k in range(0, COUNT, 2)
+    ]
+    a, b = images.semantic  # all of them, as rows of the view
+    assert [(IDS[i], IDS[j]) for i, j in zip(a, b, strict=True)] == [
+        (IDS[k], IDS[k + 1]) for k in range(0, 26, 2)
     ]
 
 
@@ -242,7 +249,8 @@ def test_a_black_box_gives_outputs_and_a_reason_for_all_else(
             read_pass(manifest, kind, IDS)
         except NotAvailable as reason:
             refused[kind] = str(reason)
-    assert set(refused) == {"features", "rotations", "gradcam", "dropout"}
+    assert set(refused) == {"features", "rotations", "gradcam", "dropout", "jacobian"}
+    assert refused["jacobian"].startswith("gradients can't be taken: no path leads")
     assert refused["features"] == "its last linear layer is not known"
     assert refused["gradcam"] == "no blocks are known in BlackBox"
     assert "features" not in read_pass(manifest, "composite")
@@ -352,7 +360,7 @@ def test_maps_of_a_symmetric_network_overlap_fully_and_those_of_others_do_not(
 
 def test_a_pair_of_one_picture_overlaps_fully(tmp_path: Path, images: Images) -> None:
     place = np.arange(5)
-    twice = Images(images.cache, images.ids, images.rows, (place, place))
+    twice = replace(images, pairs=(place, place))
     torch.manual_seed(1)
     found = read_pass(run(tmp_path, twice, Symmetric().eval(), ["gradcam"]), "gradcam")
     assert np.all((found["pair_dice"] == 1) | np.isnan(found["pair_dice"]))
@@ -382,6 +390,116 @@ def test_noise_is_that_of_an_image_alone() -> None:
     many = noise([str(k) for k in range(400)], (1, 8, 8), 0, 0)
     assert float(many.mean()) == pytest.approx(0, abs=0.03)
     assert float(many.std()) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize("task", ["multilabel", "multiclass"])
+@pytest.mark.parametrize("missing", [(), (1,)])
+def test_a_linear_model_is_as_steep_as_its_weights_and_outputs_say(
+    tmp_path: Path, images: Images, task: str, missing: tuple[int, ...]
+) -> None:
+    module: Any = network("linear", {})
+    # probabilities that are not all 0 or 1, singular values that are apart
+    weight = torch.tensor([[0.02], [0.04], [0.08]]) * module.head.weight.detach()
+    module.head.weight.data = weight
+    settings = {**SETTINGS, "task": task, "power_iterations": 60, "jacobian_images": 7}
+    manifest = run(tmp_path, images, loaded(module, missing), ["jacobian"], settings)
+    found = read_pass(manifest, "jacobian", IDS)
+    assert found["rows"].tolist() == list(range(7))
+    there = [c for c in range(CLASSES) if c not in missing]
+    z = outputs(module, pixels_of(images))[:7, there].astype(float) / 2
+    for norm, one in zip(found["norms"], z, strict=True):
+        if task == "multiclass":
+            p = np.exp(one) / np.exp(one).sum()
+            slope = np.diag(p) - np.outer(p, p)
+        else:
+            p = 1 / (1 + np.exp(-one))
+            slope = np.diag(p * (1 - p))
+        values = np.linalg.svd(slope @ weight.numpy()[there] / 2, compute_uv=False)
+        assert norm == pytest.approx(values[0], rel=1e-3)
+
+
+def test_steepness_does_not_depend_on_the_batch_and_repeats(
+    tmp_path: Path, images: Images, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for size in (1, 5, 24, 24):
+        monkeypatch.setattr(extraction, "SMALLEST_BATCH", size)
+        manifest = run(tmp_path / f"{size}{len(found)}", images, network(), ["jacobian"])
+        found.append(read_pass(manifest, "jacobian", IDS)["norms"])
+    assert found[0].std() > 0
+    assert np.allclose(found[0], found[1], rtol=1e-4) and np.allclose(found[1], found[2], rtol=1e-4)
+    assert np.array_equal(found[2], found[3])
+
+
+def test_no_small_step_is_steeper_than_the_jacobian(tmp_path: Path, images: Images) -> None:
+    settings = {**SETTINGS, "perturbation_norm": 1e-3, "power_iterations": 30}
+    manifest = run(tmp_path, images, network(), ["perturbed", "jacobian"], settings)
+    steps, norms = (read_pass(manifest, kind) for kind in ("perturbed", "jacobian"))
+    before, after = (
+        1 / (1 + np.exp(-steps[name].astype(float) / 2)) for name in ("base", "logits")
+    )
+    slopes = np.linalg.norm(after - before, axis=2) / steps["norms"]
+    assert (slopes.max(axis=0) < 1.05 * norms["norms"]).all()
+
+
+class Script(nn.Module):
+    """A network that keeps its gradients to itself, as a TorchScript file may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(SIZE * SIZE, CLASSES)
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return self.fc(pixels.flatten(1))
+
+
+class Once(torch.autograd.Function):
+    """A layer that can be differentiated once."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor) -> torch.Tensor:
+        return values * 2
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, slope: torch.Tensor) -> torch.Tensor:
+        return slope * 2
+
+
+class Own(nn.Module):
+    """Logits that come out of such a layer."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return Once.apply(pixels.flatten(1)[:, :CLASSES])
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_a_network_that_can_not_be_differentiated_has_a_reason_and_no_file(
+    tmp_path: Path, images: Images
+) -> None:
+    cases = {"script": (torch.jit.script(Script()), "no path leads"), "own": (Own(), "only once")}
+    for name, (module, reason) in cases.items():
+        manifest = run(tmp_path / name, images, module.eval(), ["jacobian", "distances"])
+        with pytest.raises(NotAvailable, match=f"gradients can't be taken: .*{reason}"):
+            read_pass(manifest, "jacobian")
+        assert [file.name for file in (tmp_path / name / "jacobian").iterdir()] == ["m.json"]
+        assert len(read_pass(manifest, "distances", IDS)["squared"]) == 13
+
+
+def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_pictures(
+    tmp_path: Path, images: Images
+) -> None:
+    mean, std = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
+    colour = Loaded(nn.Flatten(), mean, std)  # gray pictures go to all of its channels
+    found = read_pass(run(tmp_path, images, colour, ["distances"]), "distances", IDS)
+    assert found["a"].tolist() == list(range(0, 26, 2))
+    pixels = images.cache.rows(0, 30)[..., 0].astype(float) / 255
+    for a, b, squared in zip(found["a"], found["b"], found["squared"], strict=True):
+        total = 0.0
+        for m, s in zip(mean, std, strict=True):
+            total += float(((((pixels[a] - m) / s) - ((pixels[b] - m) / s)) ** 2).sum())
+        assert squared == pytest.approx(total, rel=1e-5)
 
 
 def test_classes_that_a_model_has_not_stay_missing(tmp_path: Path, images: Images) -> None:
@@ -473,6 +591,24 @@ def test_a_setting_concerns_the_kinds_that_use_it(
     assert made == ["flip", "perturbed"]
 
 
+def test_temperature_and_pairs_concern_the_kinds_that_use_them(
+    tmp_path: Path, images: Images, made: list[str]
+) -> None:
+    kinds = ["flip", "perturbed", "jacobian", "distances"]
+    run(tmp_path, images, network(), kinds)
+    for change, again in {
+        ("temperature", 1.0): ["jacobian"],
+        ("task", "multiclass"): ["jacobian"],
+        ("power_iterations", 2): ["jacobian"],
+        ("jacobian_images", 3): ["jacobian"],
+        ("pairs", "others"): ["distances"],
+    }.items():
+        made.clear()
+        run(tmp_path, images, network(), kinds, {**SETTINGS, change[0]: change[1]})
+        assert made == again
+        run(tmp_path, images, network(), kinds)
+
+
 def test_a_damaged_file_is_made_again(tmp_path: Path, images: Images, made: list[str]) -> None:
     manifest = run(tmp_path, images, network(), ["flip"])
     file = tmp_path / "flip" / "m.safetensors"
@@ -503,7 +639,12 @@ def test_passes_of_other_images_or_of_another_making_are_refused(
 
 
 def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images: Images) -> None:
-    manifest = run(tmp_path, images, network(), ["features", "tta", "gradcam", "perturbed"])
+    manifest = run(
+        tmp_path,
+        images,
+        network(),
+        ["features", "tta", "gradcam", "perturbed", "jacobian", "distances"],
+    )
     entries = read_json(manifest)["passes"]
     done = {kind: (entry["images"], entry["forwarded"]) for kind, entry in entries.items()}
     assert done == {
@@ -511,6 +652,8 @@ def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images
         "tta": (24, 24 * 9),
         "gradcam": (24, 24 * 2 + 12),
         "perturbed": (24, 24 * 4),
+        "jacobian": (24, 24),
+        "distances": (26, 0),
     }
     for kind, entry in entries.items():
         assert entry["seconds"] > 0

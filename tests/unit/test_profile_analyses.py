@@ -28,6 +28,7 @@ from stamp.analyses import (
     layers,
     motif,
     nuisance,
+    number,
     ordering,
     seeds,
 )
@@ -357,7 +358,8 @@ def test_orders_are_counted_and_held_against_chance() -> None:
 # Identifiability, bounds -------------------------------------------------------------------------
 
 
-def test_correlations_within_a_family_use_its_own_models_only() -> None:
+@pytest.mark.parametrize("name", ["lipschitz", "lipschitz_spectral", "lipschitz_pairs"])
+def test_correlations_within_a_family_use_its_own_models_only(name: str) -> None:
     data = profiled("identifiability", count=30)
     table = identifiability.table(data)
     for family in (identifiability.POOLED, "family 1"):
@@ -366,14 +368,40 @@ def test_correlations_within_a_family_use_its_own_models_only() -> None:
             for key in declared(data)
             if family in (identifiability.POOLED, data.models[key]["family"])
         ]
-        own = known(data, "lipschitz", None, keys)
-        where = {"models": "declared", "quantity": "lipschitz", "family": family}
+        own = known(data, name, None, keys)
+        where = {"models": "declared", "quantity": name, "family": family}
         row = one(table, outcome=STAMP, **where)
         assert row["n"] == len(keys)
         assert row["rho"] == pytest.approx(spearmanr(own, raw(data, keys))[0])
         row = one(table, outcome="plain", **where)
         truth = values(data.outcomes, "plain", keys)
         assert row["rho"] == pytest.approx(spearmanr(own, truth)[0])
+
+
+def test_variants_of_the_proxy_are_named_after_it_by_their_pooled_rho_alone() -> None:
+    data = profiled("identifiability", count=30)
+    table = identifiability.table(data)
+    said = identifiability.sentence(table)
+    keys = declared(data)
+    for name, title in identifiability.VARIANTS["lipschitz"].items():
+        rho = spearmanr(known(data, name, None, keys), raw(data, keys))[0]
+        words = f"{title}, \N{GREEK SMALL LETTER RHO} {number(rho)} with STAMP (n = {len(keys)})"
+        assert said.count(title) == 1 and said.index(words) > said.index("Lipschitz proxy: ")
+
+
+@pytest.mark.parametrize("gone", ["lipschitz", "lipschitz_spectral", "lipschitz_"])
+def test_variants_that_no_model_has_are_not_named(gone: str) -> None:
+    table = identifiability.table(profiled("identifiability", count=30))
+    quantity = pl.col("quantity")
+    lost = quantity.str.starts_with(gone) if gone.endswith("_") else quantity == gone
+    said = identifiability.sentence(
+        table.with_columns(
+            rho=pl.when(~lost).then(pl.col("rho")), reason=pl.when(lost).then(pl.lit("none"))
+        )
+    )
+    assert ("No Lipschitz proxy: none." in said) == (gone == "lipschitz")
+    assert ("Jacobian" in said) == (gone == "lipschitz")
+    assert ("Its variants: " in said) == (gone != "lipschitz_")
 
 
 def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:

@@ -489,16 +489,19 @@ def test_the_lipschitz_proxy_is_of_probabilities_and_averages_the_steepest(tmp_p
     study = Study(tmp_path)
     rng = np.random.default_rng(6)
     rows = np.array([3, 7, 250], dtype=np.int32)
+    # of full precision, which the scores' own logits need not be
+    base = study.logits[rows] + 0.01 * rng.normal(size=(3, 3)).astype(np.float32)
     norms = rng.uniform(0.5, 1, size=(8, 3)).astype(np.float32)
     after = study.logits[rows] + 0.1 * rng.normal(size=(8, 3, 3)).astype(np.float32)
-    study.add("perturbed", logits=after, norms=norms, rows=rows)
+    study.add("perturbed", logits=after, base=base, norms=norms, rows=rows)
     table = study.profile("identifiability")
     steepest = [
         max(
-            np.linalg.norm(expit(after[k, i].astype(float)) - study.p[row]) / norms[k, i]
+            np.linalg.norm(expit(after[k, i].astype(float)) - expit(base[i].astype(float)))
+            / norms[k, i]
             for k in range(8)
         )
-        for i, row in enumerate(rows)
+        for i in range(3)
     ]
     assert value(table, "lipschitz")["value"] == pytest.approx(np.mean(steepest), rel=1e-5)
     labels = study.label[:300]
@@ -514,6 +517,49 @@ def test_the_lipschitz_proxy_is_of_probabilities_and_averages_the_steepest(tmp_p
         for c in range(3)
     ]
     assert value(table, "side_gap")["value"] == pytest.approx(np.mean(sides))
+
+
+@pytest.mark.parametrize("task", ["multilabel", "multiclass"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_variants_of_the_proxy_are_a_mean_of_norms_and_a_slope_over_the_pairs_of_the_score(
+    tmp_path: Path, task: str, scale: bool
+) -> None:
+    study = Study(tmp_path, task, scale=scale)
+    rng = np.random.default_rng(7)
+    norms = rng.uniform(1, 2, 5).astype(np.float32)
+    study.add("jacobian", norms=norms, rows=np.arange(5, dtype=np.int32))
+    place = {image: row for row, image in enumerate(study.view["image"])}
+    pairs = study.pairs.filter(pl.col("kind") == study.params.semantic)
+    a, b = (np.array([place[one] for one in pairs[end]], dtype=np.int32) for end in ("a", "b"))
+    squared = rng.uniform(50, 90, len(a))  # of all 150 pairs; the score uses 120
+    study.add("distances", a=a, b=b, squared=squared)
+    table = study.profile("identifiability")
+    assert value(table, "lipschitz_spectral")["value"] == pytest.approx(sum(map(float, norms)) / 5)
+    assert value(table, "lipschitz_spectral")["n"] == 5
+    moved = apart = 0.0
+    for at in range(120):
+        z = [study.logits[row[at]].astype(float) / (2 if scale else 1) for row in (a, b)]
+        p = [softmax(one) if task == "multiclass" else expit(one) for one in z]
+        moved += sum((p[0] - p[1]) ** 2)
+        apart += squared[at]
+    row = value(table, "lipschitz_pairs")
+    assert row["value"] == pytest.approx(np.sqrt(moved / apart)) and row["n"] == 120
+    assert value(table, "lipschitz")["reason"] == "the pass 'perturbed' was not asked for"
+
+
+def test_a_variant_that_a_model_has_not_keeps_its_reason(tmp_path: Path) -> None:
+    study = Study(tmp_path)
+    study.without("jacobian", "gradients can't be taken: it is a file")
+    place = {image: row for row, image in enumerate(study.view["image"])}
+    pairs = study.pairs.filter(pl.col("kind") == "temporal")
+    a, b = (np.array([place[one] for one in pairs[end]], dtype=np.int32) for end in ("a", "b"))
+    study.add("distances", a=a, b=b, squared=np.zeros(len(a)))
+    table = study.profile("identifiability")
+    assert value(table, "lipschitz_spectral")["reason"] == "gradients can't be taken: it is a file"
+    assert "are the same" in value(table, "lipschitz_pairs")["reason"]
+    study.add("distances", a=b, b=a, squared=np.ones(len(a)))
+    with pytest.raises(ValueError, match="of other pairs than the score"):
+        study.profile("identifiability")
 
 
 def test_class_and_patient_shares_of_variance_are_apart_and_without_bias() -> None:

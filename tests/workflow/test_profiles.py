@@ -72,8 +72,8 @@ def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -
     }
     ratios = tables["nuisance"].filter(pl.col("quantity") == "ratio")
     assert (ratios["value"] > 0).all() and (ratios["n"] == 40).all()
-    steep = tables["identifiability"].filter(pl.col("quantity") == "lipschitz")
-    assert steep["value"][0] > 0
+    steep = dict(tables["identifiability"].select("quantity", "value").iter_rows())
+    assert steep["lipschitz_spectral"] > steep["lipschitz"] > 0 and steep["lipschitz_pairs"] > 0
     taps = tables["layers"].filter(pl.col("quantity") == "raw")
     assert taps["value"].is_not_null().all()
     board = pl.read_parquet(project.result(f"{STUDY}/statistics/scores.parquet"))
@@ -84,3 +84,31 @@ def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -
     lost = rows.filter((pl.col("model") == "linear") & (pl.col("layer") == "early"))
     record = read_json(project.result(f"{STUDY}/passes/linear.json"))
     assert lost["reason"][0] == record["passes"]["features"]["taps"]
+
+
+def test_jacobians_are_of_the_outputs_that_are_scored_and_alone_depend_on_their_temperature(
+    project: Project,
+) -> None:
+    study, name = "small_digits", "linear"
+    target = f"results/{study}/passes/{name}.json"
+    change = {"analyses": ["identifiability"], "passes": {"images": 20, "jacobian_images": 8}}
+    project.edit(f"studies/{study}.yaml", lambda document: document.update(change))
+
+    def made() -> tuple[float, dict[str, int]]:
+        project.finish(target)
+        entries = read_json(project.folder / target)["passes"]
+        assert entries["jacobian"]["images"] == 8 and entries["distances"]["forwarded"] == 0
+        files = {
+            kind: (project.folder / target).parent / one["file"] for kind, one in entries.items()
+        }
+        times = {kind: file.stat().st_mtime_ns for kind, file in files.items()}
+        return float(entries["jacobian"]["temperature"]), times
+
+    temperature, first = made()
+    record = read_json(project.result(f"{study}/calibration/{name}.json"))
+    assert temperature == record["value"] != 1
+    project.edit(f"studies/{study}.yaml", lambda one: one["calibration"].update(scale=False))
+    assert project.plan(target) == Counter([f"passes {study} {name}"])
+    temperature, second = made()
+    assert temperature == 1
+    assert {kind for kind in first if second[kind] != first[kind]} == {"jacobian"}

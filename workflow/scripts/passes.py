@@ -5,7 +5,7 @@ from pathlib import Path
 from stamp.device import claim
 from stamp.errors import run
 from stamp.extraction import Images
-from stamp.io import read_table
+from stamp.io import read_json, read_table
 from stamp.pass_jobs import Job, write_none
 from stamp.pixels import PixelCache
 
@@ -16,12 +16,15 @@ def main(smk):
     if not files.get("pixels"):
         return write_none(smk.output[0], model, study, params.kinds)
     weights = (files.get("weights") or None, files.get("backbone") or None)
-    how = (params, params.settings, *weights, lambda: claim(smk.resources), smk.threads)
-    job = Job(model, study, "source", params.kinds, *how)
+    calibration = files.get("calibration")
+    temperature = read_json(calibration)["value"] if calibration else 1.0
     view = read_table(files.view, study=study, view="source")
     cache = PixelCache(Path(files.pixels), Path(files.record), view["image"])
     pairs = read_table(files.pairs, study=study)
     images = Images.of(cache, view, pairs, params.semantic, params.settings["images"])
+    study_wide = {"task": params.task, "pairs": images.semantic_digest, "temperature": temperature}
+    how = (params, params.settings | study_wide, *weights, lambda: claim(smk.resources))
+    job = Job(model, study, "source", params.kinds, *how, smk.threads)
     return job.run(smk.output[0], images, [files.record])
 
 

@@ -39,7 +39,7 @@ ANALYSES: dict[str, tuple[str, ...]] = {
 # The further forward passes that an analysis reads, by its name; kinds are in `stamp.pass_kinds`.
 # What `baselines` reads follows from the study's metrics.
 PASSES: dict[str, tuple[str, ...]] = {
-    "identifiability": ("perturbed",),
+    "identifiability": ("perturbed", "jacobian", "distances"),
     "layers": ("features",),
     "motif": ("features",),
     "nuisance": ("composite", "flip", "rotation", "brightness", "contrast", "crop"),

@@ -1,4 +1,4 @@
-"""Further forward passes of one model: changed pictures, dropout, features, maps, perturbations.
+"""Further forward passes of one model: changed pictures, dropout, features, maps, steepness.
 
 They are views of the extraction stage, like a model's logits: made once per model, only where a
 metric or an analysis needs them, and shared by all that do. One process makes every kind that is
@@ -27,6 +27,7 @@ from stamp.augmentations import AUGMENTATIONS, VIEWS, mirror, turn
 from stamp.errors import UserError
 from stamp.gradcam import GradCam, dice, top
 from stamp.io import ArrayWriter, ids_digest, whole, write_json
+from stamp.jacobian import length, spectral_norms
 from stamp.logits import BATCH, Forward, check_outputs
 from stamp.models.finetuned import classifier
 from stamp.models.loaded import Loaded
@@ -37,6 +38,7 @@ from stamp.pixels import Joined, PixelCache
 from stamp.progress import bar
 
 SMALL_BATCH = 32  # where a batch is held with its activations, or several times over
+SMALLEST_BATCH = 4  # where its activations are held together with those of its gradients
 
 
 class Unavailable(UserError):
@@ -50,14 +52,16 @@ Part = tuple[str, np.ndarray, int, int]  # an array's name, rows of it, the firs
 class Images:
     """A view's pictures: their ids, which of them are forwarded, and semantic pairs.
 
-    Of the source, ``rows`` are the first pool images and ``pairs`` two arrays of places in
-    ``rows``. All targets' views together are one, without pairs.
+    Of the source, ``rows`` are the first pool images, ``pairs`` two arrays of places in ``rows``
+    and ``semantic`` all pairs, as two arrays of rows of the view. All targets' views together are
+    one, without pairs.
     """
 
     cache: PixelCache | Joined
     ids: Sequence[str]
     rows: np.ndarray
     pairs: tuple[np.ndarray, np.ndarray]
+    semantic: tuple[np.ndarray, np.ndarray]
 
     @classmethod
     def of(
@@ -70,11 +74,13 @@ class Images:
         """
         rows = np.flatnonzero((view["role"] == "pool").to_numpy())[:count]
         place = {image: number for number, image in enumerate(view["image"].gather(rows))}
-        within = pairs.filter(
-            pl.col("kind") == semantic, *(pl.col(end).is_in(list(place)) for end in ("a", "b"))
+        every = pairs.filter(pl.col("kind") == semantic)
+        within = every.filter(
+            *(pl.col(end).is_in(list(place)) for end in ("a", "b")),
         ).head(len(rows) // 2)
-        a, b = (np.array([place[image] for image in within[end]], dtype=int) for end in ("a", "b"))
-        return cls(cache, view["image"].to_list(), rows, (a, b))
+        ids = view["image"].to_list()
+        row = {image: number for number, image in enumerate(ids)}
+        return cls(cache, ids, rows, _numbers(within, place), _numbers(every, row))
 
     @classmethod
     def of_targets(
@@ -92,7 +98,8 @@ class Images:
             rows.append(np.sort(chosen["place"].to_numpy()))
             ids += names
         empty = np.zeros(0, dtype=int)
-        return cls(Joined(caches), ids, np.concatenate(rows), (empty, empty))
+        none = (empty, empty)
+        return cls(Joined(caches), ids, np.concatenate(rows), none, none)
 
     @property
     def own_ids(self) -> list[str]:
@@ -105,6 +112,19 @@ class Images:
         own = self.own_ids
         ends = [own[place] for pair in zip(*self.pairs, strict=True) for place in pair]
         return ids_digest([*self.ids, "", *own, "", *ends])
+
+    @property
+    def semantic_digest(self) -> str:
+        """A digest of all semantic pairs."""
+        return ids_digest(
+            [self.ids[row] for pair in zip(*self.semantic, strict=True) for row in pair]
+        )
+
+
+def _numbers(pairs: pl.DataFrame, number: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of pairs as the numbers of their images."""
+    a, b = (np.array([number[image] for image in pairs[end]], dtype=int) for end in ("a", "b"))
+    return a, b
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,16 +424,23 @@ def dropout(model: Model) -> Recipe:
 # --- Grad-CAM ------------------------------------------------------------------------------------
 
 
-def gradcam(model: Model) -> Recipe:
-    """The overlap of the maps of a picture and its mirror image, and of a semantic pair's two."""
-    rows, (first, second) = model.images.rows, model.images.pairs
+@contextmanager
+def differentiating() -> Iterator[None]:
+    """What torch has against a network's gradients becomes the reason why there are none."""
     try:
-        cam = GradCam(model.module, model.forward.normalised(model.example))
-        cam(model.forward.normalised(model.example))
+        yield
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
         raise UserError(f"gradients can't be taken: {str(error).splitlines()[0]}") from None
+
+
+def gradcam(model: Model) -> Recipe:
+    """The overlap of the maps of a picture and its mirror image, and of a semantic pair's two."""
+    rows, (first, second) = model.images.rows, model.images.pairs
+    with differentiating():
+        cam = GradCam(model.module, model.forward.normalised(model.example))
+        cam(model.forward.normalised(model.example))
 
     def parts() -> Iterator[Part]:
         yield _rows(model)
@@ -452,20 +479,17 @@ def _number(*what: Any) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
-def noise(ids: Sequence[str], shape: Sequence[int], seed: int, number: int) -> torch.Tensor:
+def noise(
+    ids: Sequence[str], shape: Sequence[int], seed: int, number: int, kind: str = "perturbed"
+) -> torch.Tensor:
     """Gaussian noise [n, ...] of the ``number``-th perturbation, from seed and image id."""
     drawn = [
-        np.random.default_rng(_number(seed, one, "perturbed", number)).standard_normal(
+        np.random.default_rng(_number(seed, one, kind, number)).standard_normal(
             tuple(shape), dtype=np.float32
         )
         for one in ids
     ]
     return torch.from_numpy(np.stack(drawn))
-
-
-def _length(values: torch.Tensor) -> torch.Tensor:
-    """The L2 norm of each of [n, c, h, w], as [n, 1, 1, 1]."""
-    return values.flatten(1).norm(dim=1)[:, None, None, None]
 
 
 def perturbed(model: Model) -> Recipe:
@@ -488,8 +512,8 @@ def perturbed(model: Model) -> Recipe:
             yield "base", outputs(x), start, 0
             for plane in range(count):
                 d = noise(ids, x.shape[1:], model.seed, plane).to(model.device)
-                d *= share * _length(x) / _length(d)
-                norms[plane, start : start + len(ids)] = _length(d).flatten().cpu().numpy()
+                d *= share * length(x) / length(d)
+                norms[plane, start : start + len(ids)] = length(d).flatten().cpu().numpy()
                 yield "logits", outputs(x + d), start, plane
         yield "norms", norms, 0, 0
 
@@ -501,6 +525,68 @@ def perturbed(model: Model) -> Recipe:
         "rows": _announced(model),
     }
     return Recipe(arrays, parts(), len(rows), (count + 1) * len(rows))
+
+
+def jacobian(model: Model) -> Recipe:
+    """The spectral norm of the Jacobian of the output probabilities in the model's input, at x.
+
+    At the temperature of the study's scores, over the classes that the model has; of full precision
+    on every device. The first direction is drawn from seed and image id.
+    """
+    rows = model.images.rows[: model.settings["jacobian_images"]]
+    iterations, task = model.settings["power_iterations"], model.settings["task"]
+    there = [number for number in range(model.classes) if number not in model.loaded.missing]
+    for parameter in model.module.parameters():
+        parameter.requires_grad_(False)
+
+    def outputs(x: torch.Tensor) -> torch.Tensor:
+        z = model.module(x).float()[:, there] / model.settings["temperature"]
+        return z.softmax(dim=1) if task == "multiclass" else z.sigmoid()
+
+    def norms(ids: Sequence[str], pixels: torch.Tensor, count: int) -> np.ndarray:
+        x = model.forward.normalised(pixels)
+        start = noise(ids, x.shape[1:], model.seed, 0, "jacobian").to(model.device)
+        found = spectral_norms(outputs, x, start, count).cpu().numpy()
+        if not np.isfinite(found).all():
+            raise Unavailable("its gradients are not finite")
+        return found
+
+    with differentiating():
+        norms(model.images.own_ids[:2], model.example, 1)
+
+    def parts() -> Iterator[Part]:
+        yield "rows", rows.astype(np.int32), 0, 0
+        for start, ids, pixels in model.batches(rows, SMALLEST_BATCH):
+            yield "norms", norms(ids, pixels, iterations), start, 0
+
+    arrays = {"norms": (np.float32, (len(rows),)), "rows": (np.int32, (len(rows),))}
+    notes = {"temperature": str(model.settings["temperature"])}
+    return Recipe(arrays, parts(), len(rows), len(rows), notes)
+
+
+def distances(model: Model) -> Recipe:
+    """``||x_a - x_b||^2`` of every semantic pair in the model's input space; nothing is forwarded.
+
+    ``a`` and ``b`` are rows of the source view.
+    """
+    ends = dict(zip("ab", model.images.semantic, strict=True))
+
+    def parts() -> Iterator[Part]:
+        for name, rows in ends.items():
+            yield name, rows.astype(np.int32), 0, 0
+        both = (model.batches(rows, SMALL_BATCH) for rows in ends.values())
+        for (start, _, first), (_, _, second) in zip(*both, strict=True):
+            apart = model.forward.normalised(first) - model.forward.normalised(second)
+            squared = apart.flatten(1).double().square().sum(dim=1)
+            yield "squared", squared.cpu().numpy(), start, 0
+
+    count = len(ends["a"])
+    arrays = {
+        "squared": (np.float64, (count,)),
+        "a": (np.int32, (count,)),
+        "b": (np.int32, (count,)),
+    }
+    return Recipe(arrays, parts(), len(np.union1d(*ends.values())), 0)
 
 
 # --- all of them ---------------------------------------------------------------------------------
@@ -515,6 +601,8 @@ RECIPES: dict[str, Callable[[Model], Recipe]] = {
     "gradcam": gradcam,
     "rotations": rotations,
     "perturbed": perturbed,
+    "jacobian": jacobian,
+    "distances": distances,
 }
 
 
@@ -552,7 +640,8 @@ def _written(
 ) -> dict[str, Any]:
     """Run a recipe into its file; what the manifest says of it."""
     file = Path(kind) / f"{name}.safetensors"
-    own = model.images.ids if kind == "features" else model.images.own_ids
+    some = "rows" in recipe.arrays
+    own = model.images.own_ids[: recipe.images] if some else model.images.ids
     with whole(folder / file) as part:
         card = {**provenance, "kind": kind, "ids": ids_digest(own)}
         writer = ArrayWriter(part, recipe.arrays, card)
@@ -579,7 +668,8 @@ def make_all(
 ) -> dict[str, Any]:
     """The entries of every kind that is wanted: those that are there already are kept.
 
-    ``made_from`` is what all kinds depend on; of the ``settings`` each has its own. The model is
+    ``made_from`` is what all kinds depend on; of the ``settings`` (with those ``OF_STUDY`` of
+    ``stamp.pass_kinds``) each has its own. The model is
     loaded only if a kind has to be made.
     """
     found: dict[str, Any] = {}

@@ -24,6 +24,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "gradcam": ("images",),
     "rotations": ("images",),
     "perturbed": ("images", "perturbations", "perturbation_norm"),
+    "jacobian": ("images", "jacobian_images", "power_iterations", "task", "temperature"),
+    "distances": ("pairs",),
 }
 
 OF_TARGETS = ("targets",)  # of the targets' images; all others are of the source's
@@ -34,7 +36,13 @@ DEFAULTS = {
     "head_dropout": None,
     "perturbations": 8,
     "perturbation_norm": 0.01,
+    "jacobian_images": 200,
+    "power_iterations": 5,
 }
+
+# What some kinds depend on that is no setting of `passes`: the study's task, the temperature of its
+# outputs, its semantic pairs.
+OF_STUDY = ("task", "temperature", "pairs")
 
 
 def in_order(kinds: Iterable[str]) -> list[str]:

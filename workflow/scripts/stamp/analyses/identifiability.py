@@ -6,6 +6,7 @@ the models.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import polars as pl
@@ -28,6 +29,14 @@ QUANTITIES = {
     "side_gap": "gap of positives and negatives",
     "lipschitz": "Lipschitz proxy",
 }
+# Other readings of a quantity, which a sentence names in a few words.
+VARIANTS = {
+    "lipschitz": {
+        "lipschitz_spectral": "spectral norm of the Jacobian",
+        "lipschitz_pairs": "slope between semantic pairs",
+    }
+}
+TITLES = QUANTITIES | {key: title for own in VARIANTS.values() for key, title in own.items()}
 POOLED = "all families"
 TABLE = {"quantity": pl.String, "name": pl.String, "family": pl.String, **ASSOCIATION}
 MODELS = {
@@ -41,9 +50,9 @@ MODELS = {
 
 
 def models(data: Data) -> pl.DataFrame:
-    """Every model's centroid gaps and Lipschitz proxy."""
-    found = by_part(data, list(QUANTITIES)).with_columns(
-        name=pl.col("quantity").replace_strict(QUANTITIES, default=None)
+    """Every model's centroid gaps and Lipschitz proxy with its variants."""
+    found = by_part(data, list(TITLES)).with_columns(
+        name=pl.col("quantity").replace_strict(TITLES, default=None)
     )
     return frame(found.rows(named=True), MODELS)
 
@@ -57,7 +66,7 @@ def families(data: Data) -> list[str]:
 def table(data: Data) -> pl.DataFrame:
     """Rho of each quantity with STAMP and with each outcome: over all models, then by family."""
     found = []
-    for name, title in QUANTITIES.items():
+    for name, title in TITLES.items():
         pooled = quantity(data, name, quantity=name, name=title, family=POOLED)
         found += [pooled, *(_within(data, pooled, family) for family in families(data))]
     return frame(associations(data, found), TABLE)
@@ -77,6 +86,7 @@ def sentence(table: pl.DataFrame) -> str:
         pooled = rows.filter(pl.col("family") == POOLED)
         if pooled["rho"].is_null().all():
             parts.append(f"No {title}: {first_reason(pooled)}.")
+            parts += _variants(shown, VARIANTS.get(name, {}))
             continue
         said = [
             f"{RHO} with {one['title']} is {number(one['rho'])} ({p_text(one['p'])}, "
@@ -91,4 +101,19 @@ def sentence(table: pl.DataFrame) -> str:
             f"{one['family']} {number(one['rho'])} (n = {one['n']})" for one in inside.to_dicts()
         )
         parts.append(words + (f"; with STAMP within families: {listed}." if listed else "."))
+        parts += _variants(shown, VARIANTS.get(name, {}))
     return " ".join(parts)
+
+
+def _variants(shown: pl.DataFrame, titles: Mapping[str, str]) -> list[str]:
+    """Rho of a quantity's variants over all models, in one sentence where models have them."""
+    said = []
+    for name, title in titles.items():
+        rows = shown.filter((pl.col("quantity") == name) & (pl.col("family") == POOLED))
+        each = [
+            f"{RHO} {number(one['rho'])} with {one['title']} (n = {one['n']})"
+            for one in rows.drop_nulls("rho").iter_rows(named=True)
+        ]
+        if each:
+            said.append(f"{title}, {' and '.join(each)}")
+    return [f"Its variants: {'; '.join(said)}."] if said else []

@@ -4,11 +4,15 @@
 (multilabel): the mean distance of a class's positives from its negatives; ``lipschitz``: ``mean_i
 max_k ||f(x_i + d_k) - f(x_i)|| / ||d_k||`` over small random perturbations d_k, f the output
 probabilities. A finite number of directions bounds the constant from below only.
+
+Two variants of the last: ``lipschitz_spectral``, the mean over images of the spectral norm of f's
+Jacobian at x_i, and ``lipschitz_pairs``, ``sqrt(SV / mean ||x_a - x_b||^2)`` over the semantic
+pairs of the score. All three are in the model's own input space, f at the temperature of scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +21,7 @@ from stamp.passes import NotAvailable
 from stamp.profiles import entry
 from stamp.profiles.centroids import class_terms, members, side_gaps
 from stamp.profiles.material import Material
-
-QUANTITIES = ("centroid_gap", "side_gap", "lipschitz")
+from stamp.score import squared_distances
 
 
 def steepness(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.ndarray:
@@ -30,15 +33,48 @@ def steepness(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.nd
 
 
 def rows(material: Material) -> Iterator[dict[str, Any]]:
-    """The three quantities, and the gap of each class."""
+    """The gaps, those of each class, and the three kinds of steepness."""
     yield from _gaps(material)
-    try:
-        at, after, found = material.passes.outputs("perturbed")
-    except NotAvailable as missing:
-        yield entry("lipschitz", reason=str(missing))
-        return
-    slopes = steepness(material.p[at], after, found["norms"].astype(np.float64))
-    yield entry("lipschitz", None, float(slopes.mean()), n=len(at))
+    for name, measured in STEEPNESS.items():
+        try:
+            value, count = measured(material)
+        except NotAvailable as missing:
+            yield entry(name, reason=str(missing))
+        else:
+            yield entry(name, None, value, n=count)
+
+
+def _perturbed(material: Material) -> tuple[float, int]:
+    at, after, found = material.passes.outputs("perturbed")
+    # the pass's own outputs at x, which are as precise as those beside it
+    before = material.passes.probabilities("perturbed", found["base"])
+    slopes = steepness(before, after, found["norms"].astype(np.float64))
+    return float(slopes.mean()), len(at)
+
+
+def _spectral(material: Material) -> tuple[float, int]:
+    norms = material.passes.arrays("jacobian")["norms"]
+    return float(norms.mean(dtype=np.float64)), len(norms)
+
+
+def _pairs(material: Material) -> tuple[float, int]:
+    found, ends = material.passes.arrays("distances"), material.ends(material.design.semantic)
+    count = len(ends[0])
+    for name, rows in zip("ab", ends, strict=True):
+        if not np.array_equal(material.passes.rows(found[name][:count]), rows):
+            raise ValueError("the pass 'distances' is of other pairs than the score")
+    apart = float(found["squared"][:count].mean())
+    if apart == 0:
+        raise NotAvailable("the two images of every semantic pair are the same")
+    within = float(squared_distances(material.p, *ends).mean())
+    return float(np.sqrt(within / apart)), count
+
+
+STEEPNESS: dict[str, Callable[[Material], tuple[float, int]]] = {
+    "lipschitz": _perturbed,
+    "lipschitz_spectral": _spectral,
+    "lipschitz_pairs": _pairs,
+}
 
 
 def _gaps(material: Material) -> Iterator[dict[str, Any]]:

@@ -44,11 +44,15 @@ class Passes:
     def outputs(self, kind: str) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Rows of the pool, the outputs on them [..., n, C] at the temperature, and all arrays."""
         found = self.arrays(kind)
-        logits = found["logits"][..., self.there].astype(np.float64)
+        return self.rows(found["rows"]), self.probabilities(kind, found["logits"]), found
+
+    def probabilities(self, kind: str, logits: np.ndarray) -> np.ndarray:
+        """A kind's logits [..., C] as outputs at the temperature, over the classes there are."""
+        logits = logits[..., self.there].astype(np.float64)
         if not np.isfinite(logits).all():
             raise NotAvailable(f"the outputs of the pass '{kind}' are not finite")
         p = probabilities(logits.reshape(-1, logits.shape[-1]), self.task, self.temperature)
-        return self.rows(found["rows"]), p.reshape(logits.shape), found
+        return p.reshape(logits.shape)
 
     def rows(self, source: np.ndarray) -> np.ndarray:
         """Row numbers of the source view as row numbers of the pool."""
