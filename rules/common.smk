@@ -359,6 +359,13 @@ def all_passes_of(folder, kinds):
     return lambda wildcards: every(wildcards) if getattr(study_of(wildcards), kinds) else []
 
 
+def temperature_of(wildcards):
+    """The calibration, where passes are of outputs at a temperature and the study scales them."""
+    study = study_of(wildcards)
+    wanted = "jacobian" in study.kinds and study.calibration["scale"] and not is_given(wildcards)
+    return f"{RESULTS}/{study.name}/calibration/{wildcards.model}.json" if wanted else []
+
+
 def metrics_files(wildcards):
     """The metrics of single models, and those of all models together."""
     folder = f"{RESULTS}/{wildcards.study}"

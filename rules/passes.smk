@@ -1,13 +1,6 @@
 """Further forward passes: changed pictures, dropout, features, maps, steepness; targets' features."""
 
 
-def temperature_of(wildcards):
-    """The calibration, where passes are of outputs at a temperature and the study scales them."""
-    study = study_of(wildcards)
-    wanted = "jacobian" in study.kinds and study.calibration["scale"] and not is_given(wildcards)
-    return f"{RESULTS}/{study.name}/calibration/{wildcards.model}.json" if wanted else []
-
-
 rule passes:
     """Every kind of pass that the study's metrics and analyses need, of one model.
 
