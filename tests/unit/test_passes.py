@@ -432,14 +432,14 @@ def test_steepness_does_not_depend_on_the_batch_and_repeats(
 
 
 def test_no_small_step_is_steeper_than_the_jacobian(tmp_path: Path, images: Images) -> None:
-    settings = {**SETTINGS, "perturbation_norm": 1e-3, "power_iterations": 30}
+    settings = {**SETTINGS, "perturbation_norm": 1e-3, "jacobian_images": 6}
     manifest = run(tmp_path, images, network(), ["perturbed", "jacobian"], settings)
     steps, norms = (read_pass(manifest, kind) for kind in ("perturbed", "jacobian"))
     before, after = (
         1 / (1 + np.exp(-steps[name].astype(float) / 2)) for name in ("base", "logits")
     )
     slopes = np.linalg.norm(after - before, axis=2) / steps["norms"]
-    assert (slopes.max(axis=0) < 1.05 * norms["norms"]).all()
+    assert (slopes.max(axis=0)[:6] < norms["norms"]).all()
 
 
 class Script(nn.Module):
@@ -595,7 +595,7 @@ def test_temperature_and_pairs_concern_the_kinds_that_use_them(
     tmp_path: Path, images: Images, made: list[str]
 ) -> None:
     kinds = ["flip", "perturbed", "jacobian", "distances"]
-    run(tmp_path, images, network(), kinds)
+    run(tmp_path, images, network("linear", {}), kinds)
     for change, again in {
         ("temperature", 1.0): ["jacobian"],
         ("task", "multiclass"): ["jacobian"],
@@ -604,9 +604,9 @@ def test_temperature_and_pairs_concern_the_kinds_that_use_them(
         ("pairs", "others"): ["distances"],
     }.items():
         made.clear()
-        run(tmp_path, images, network(), kinds, {**SETTINGS, change[0]: change[1]})
+        run(tmp_path, images, network("linear", {}), kinds, {**SETTINGS, change[0]: change[1]})
         assert made == again
-        run(tmp_path, images, network(), kinds)
+        run(tmp_path, images, network("linear", {}), kinds)
 
 
 def test_a_damaged_file_is_made_again(tmp_path: Path, images: Images, made: list[str]) -> None:
