@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -57,7 +58,7 @@ def view(tmp_path: Path) -> Path:
     return file
 
 
-def run(view: Path, among: np.ndarray, monkeypatch: pytest.MonkeyPatch, **more: int) -> Path:
+def run(view: Path, among: np.ndarray, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Path:
     monkeypatch.setattr(records, "PART", 8)
     target = view.with_name("records.safetensors")
     loaded = Loaded(Means(), (0.5,) * 3, (0.25,) * 3)
@@ -103,6 +104,81 @@ def test_records_name_the_images_they_are_of(view: Path, monkeypatch: pytest.Mon
     assert (card["images"], card["columns"]) == ("25", ",".join(records.COLUMNS))
     with pytest.raises(UserError, match="made with model 'm'"):
         read_records(view, target, "other")
+
+
+def unfinished(view: Path) -> list[str]:
+    return sorted(path.name for path in view.parent.glob(".records*"))
+
+
+def interrupted(view: Path, monkeypatch: pytest.MonkeyPatch, after: int, **more: Any) -> None:
+    """A run that ends before the image of this number is decoded."""
+
+    def failing(path: str, *how: Any) -> np.ndarray:
+        if int(Path(path).stem) >= after:
+            raise KeyboardInterrupt
+        return decode(path, *how)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(records, "decode", failing)
+        run(view, np.arange(7), monkeypatch, **more)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the images that are decoded from now on."""
+    seen: list[int] = []
+
+    def counting(path: str, *how: Any) -> np.ndarray:
+        seen.append(int(Path(path).stem))
+        return decode(path, *how)
+
+    monkeypatch.setattr(records, "decode", counting)
+    return seen
+
+
+def test_a_run_that_was_stopped_goes_on_after_the_last_part_it_kept(
+    view: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    straight = run(view, np.arange(7), monkeypatch).read_bytes()
+    assert unfinished(view) == []
+    (view.parent / "records.safetensors").unlink()
+    interrupted(view, monkeypatch, after=20)  # parts of 8: two are kept
+    assert len(unfinished(view)) == 2 and not (view.parent / "records.safetensors").exists()
+    interrupted(view, monkeypatch, after=20)  # nothing more is won, nothing is lost
+    seen = watched(monkeypatch)
+    assert run(view, np.arange(7), monkeypatch).read_bytes() == straight
+    assert sorted(seen) == list(range(16, 25))
+    assert unfinished(view) == []
+
+
+@pytest.mark.parametrize("harm", ["other weights", "no record", "cut short", "garbled"])
+def test_what_was_kept_of_another_run_or_is_damaged_is_not_taken_up(
+    view: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    straight = run(view, np.arange(7), monkeypatch).read_bytes()
+    interrupted(view, monkeypatch, after=20, made_from={"weights": "a"})
+    rows, record = (view.parent / name for name in unfinished(view))
+    if harm == "no record":
+        record.unlink()
+    elif harm == "cut short":
+        rows.write_bytes(rows.read_bytes()[:-1])
+    elif harm == "garbled":
+        record.write_text("[1")
+    seen = watched(monkeypatch)
+    weights = "b" if harm == "other weights" else "a"
+    target = run(view, np.arange(7), monkeypatch, made_from={"weights": weights})
+    assert target.read_bytes() == straight
+    assert len(seen) == 25 and unfinished(view) == []
+
+
+def test_rows_after_the_last_record_are_written_again(
+    view: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    straight = run(view, np.arange(7), monkeypatch).read_bytes()
+    interrupted(view, monkeypatch, after=20)
+    rows = view.parent / unfinished(view)[0]
+    with open(rows, "ab") as file:  # of a part that was never told of
+        file.write(b"\0" * 48)
+    assert run(view, np.arange(7), monkeypatch).read_bytes() == straight
 
 
 def test_a_streamed_evaluation_is_that_of_the_logits(

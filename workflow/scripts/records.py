@@ -5,6 +5,7 @@ from pathlib import Path
 from stamp.device import claim
 from stamp.errors import UserError, run
 from stamp.logits import card, load_model
+from stamp.passes import file_digest
 from stamp.preprocessing import Preprocessing
 from stamp.records import extract_records
 from stamp.views import scored_classes
@@ -15,6 +16,9 @@ def main(smk):
     view = smk.wildcards.view
     device = claim(smk.resources)
     weights = Path(smk.input.weights) if smk.input.get("weights") else None
+    made_from = {part: params[part] for part in ("load", "versions", "classes", "content", "code")}
+    read = [smk.input.get(part) for part in ("weights", "backbone") if smk.input.get(part)]
+    made_from["weights"] = [file_digest(file) for file in read]
     try:
         loaded = load_model(params.load, params.classes, weights)
     except UserError as mistake:
@@ -30,6 +34,7 @@ def main(smk):
         card(model, view, params.load["source"]),
         smk.threads,
         params.border,
+        made_from=made_from,
     )
 
 

@@ -3,15 +3,17 @@
 A record is four numbers: the predicted class among those that the target is scored on, the
 predicted class among all, and the largest probability and the entropy (nats) of the softmax over
 the former. Images are decoded by threads while the model runs, and both the list of images and the
-records are taken in parts, so memory does not grow with the number of images.
+records are taken in parts, so memory does not grow with the number of images. A job that was killed
+goes on after the last part that it kept.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,20 +23,22 @@ import torch
 from stamp.io import RowWriter, whole
 from stamp.logits import Forward, check_outputs
 from stamp.models.loaded import Loaded
+from stamp.passes import key_of
 from stamp.pixels import decode
 from stamp.predictions import COLUMNS, records_of
 from stamp.preprocessing import Preprocessing
 from stamp.progress import bar
+from stamp.unfinished import Unfinished
 
 PART = 4096
 AHEAD = 2
 
 
-def parts(view: str | Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Columns of a view, some thousand rows at a time."""
+def parts(view: str | Path, columns: Sequence[str], first: int = 0) -> Iterator[pl.DataFrame]:
+    """Columns of a view from a row on, some thousand rows at a time."""
     lazy = pl.scan_parquet(view).select(columns)
     total = lazy.select(pl.len()).collect().item()
-    for start in range(0, total, PART):
+    for start in range(first, total, PART):
         yield lazy.slice(start, PART).collect()
 
 
@@ -48,12 +52,16 @@ def count_and_digest(view: str | Path) -> tuple[int, str]:
 
 
 def batches(
-    view: str | Path, how: Preprocessing, size: int, threads: int, border: int = 0
+    view: str | Path, how: Preprocessing, size: int, threads: int, border: int = 0, first: int = 0
 ) -> Iterator[torch.Tensor]:
-    """uint8 batches [n, h, w, c] of a view's images in order, decoded ahead of the model."""
+    """uint8 batches [n, h, w, c] of a view's images in order, decoded ahead of the model.
+
+    No batch reaches over the end of a part, so that those from a part on are the same ones whether
+    or not the parts before it were read.
+    """
     with ThreadPoolExecutor(threads) as workers:
         waiting: list[list[Future[np.ndarray]]] = []
-        for part in parts(view, ["path"]):
+        for part in parts(view, ["path"], first):
             paths = part["path"].to_list()
             for start in range(0, len(paths), size):
                 group = paths[start : start + size]
@@ -68,6 +76,18 @@ def _stacked(images: list[Future[np.ndarray]]) -> torch.Tensor:
     return torch.from_numpy(np.stack([image.result() for image in images]))
 
 
+def by_part(found: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Rows of batches, those of a part together; no batch reaches over the end of one."""
+    held: list[np.ndarray] = []
+    for rows in found:
+        held.append(rows)
+        if sum(map(len, held)) >= PART:
+            yield np.concatenate(held)
+            held = []
+    if held:
+        yield np.concatenate(held)
+
+
 def extract_records(
     target: Path,
     view: Path,
@@ -80,8 +100,13 @@ def extract_records(
     threads: int,
     border: int = 0,
     batch: int = 128,
+    made_from: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Run a model over the images of a view and write one record an image."""
+    """Run a model over the images of a view and write one record an image.
+
+    ``made_from`` is what decides the records beside the other arguments: those that an earlier job
+    kept are taken up if it is the same.
+    """
     torch.set_num_threads(threads)
     forward = Forward(loaded, device)
     model, (count, digest) = str(provenance["model"]), count_and_digest(view)
@@ -94,12 +119,23 @@ def extract_records(
         "columns": ",".join(COLUMNS),
         **{f"weights_{key}": value for key, value in loaded.origin.items()},
     }
-    with whole(target) as part:
-        writer = RowWriter(part, "records", (count, len(COLUMNS)), card)
-        with bar(None, f"{model} {provenance['view']}", count) as shown:
-            for images in batches(view, how, batch, threads, border):
+    asked = {"how": str(how), "among": among.tolist(), "border": border, "batch": batch}
+    key = key_of({**made_from, **asked, **{name: str(value) for name, value in card.items()}})
+    unfinished = Unfinished(target, key, len(COLUMNS))
+    with bar(None, f"{model} {provenance['view']}", count) as shown:
+        shown.update(unfinished.done)
+
+        def found() -> Iterator[np.ndarray]:
+            for images in batches(view, how, batch, threads, border, unfinished.done):
                 logits = forward(images)
                 check_outputs(logits, len(classes), model)
-                writer.append(records_of(logits, among))
+                yield records_of(logits, among)
                 shown.update(len(logits))
+
+        unfinished.keep(by_part(found()))
+    with whole(target) as part:
+        writer = RowWriter(part, "records", (count, len(COLUMNS)), card)
+        for rows in unfinished.parts(PART):
+            writer.append(rows)
         writer.close()
+    unfinished.drop()
