@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from stamp.device import claim
-from stamp.errors import UserError, run
+from stamp.errors import run
 from stamp.io import read_table
-from stamp.logits import card, extract, load_model
+from stamp.logits import card, extract, load_named
 from stamp.pixels import PixelCache
 
 
@@ -16,10 +16,7 @@ def main(smk):
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
     device = claim(smk.resources)
     weights = Path(smk.input.weights) if smk.input.get("weights") else None
-    try:
-        loaded = load_model(params.load, params.classes, weights)
-    except UserError as mistake:
-        raise UserError(f"model '{model}': {mistake}") from None
+    loaded = load_named(model, params.load, params.classes, weights)
     made_from = card(model, view, params.load["source"])
     target, threads = Path(smk.output[0]), smk.threads
     extract(target, cache, ids, loaded, params.classes, device, made_from, threads=threads)

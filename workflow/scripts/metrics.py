@@ -6,7 +6,7 @@ from stamp.errors import run
 from stamp.io import read_json, read_table, write_table
 from stamp.metrics.further import Elsewhere, Further
 from stamp.metrics.measure import Material, metric_rows
-from stamp.metrics.reading import cached, columns, first_pairs, streamed
+from stamp.metrics.reading import cached, columns, first_pairs, images_of, streamed
 from stamp.outputs import present, read_outputs
 
 
@@ -27,8 +27,7 @@ def main(smk):
     kinds = (params.semantic, "random")
     semantic, random = first_pairs(pairs, kinds, params.number, pool.rows["image"])
     given = (source.p, source.labels, there, params.task, temperature)
-    known = {name: read_table(views[name])["image"].to_list() for name in params.targets}
-    elsewhere = Elsewhere(files.get("target_passes") or None, known)
+    elsewhere = Elsewhere(files.get("target_passes") or None, images_of(params.targets, views))
     further = Further(files.get("passes") or None, whole.rows, semantic, random, *given, elsewhere)
     rest = (params.task, temperature, further, params.wanted, records)
     found = metric_rows(source, targets, chosen, *rest)

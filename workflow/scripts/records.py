@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from stamp.device import claim
-from stamp.errors import UserError, run
-from stamp.logits import card, load_model
-from stamp.passes import file_digest
+from stamp.errors import run
+from stamp.logits import card, load_named
+from stamp.passes import digests
 from stamp.preprocessing import Preprocessing
 from stamp.records import extract_records
 from stamp.views import scored_classes
@@ -17,12 +17,8 @@ def main(smk):
     device = claim(smk.resources)
     weights = Path(smk.input.weights) if smk.input.get("weights") else None
     made_from = {part: params[part] for part in ("load", "versions", "classes", "content", "code")}
-    read = [smk.input.get(part) for part in ("weights", "backbone") if smk.input.get(part)]
-    made_from["weights"] = [file_digest(file) for file in read]
-    try:
-        loaded = load_model(params.load, params.classes, weights)
-    except UserError as mistake:
-        raise UserError(f"model '{model}': {mistake}") from None
+    made_from["weights"] = digests(smk.input.get("weights"), smk.input.get("backbone"))
+    loaded = load_named(model, params.load, params.classes, weights)
     extract_records(
         Path(smk.output[0]),
         Path(smk.input.view),

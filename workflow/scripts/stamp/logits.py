@@ -40,6 +40,16 @@ def load_model(block: Mapping[str, Any], classes: Sequence[str], weights: Path |
     return loaded
 
 
+def load_named(
+    model: str, block: Mapping[str, Any], classes: Sequence[str], weights: Path | None
+) -> Loaded:
+    """The model of a ``load`` block; a mistake in it names the model."""
+    try:
+        return load_model(block, classes, weights)
+    except UserError as mistake:
+        raise UserError(f"model '{model}': {mistake}") from None
+
+
 def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]:
     """uint8 batches [n, h, w, c] in order; on CUDA the next is read and pinned meanwhile.
 

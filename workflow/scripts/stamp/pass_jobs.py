@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stamp.errors import UserError
 from stamp.extraction import Images, Model, make_all
 from stamp.io import read_json, write_json
-from stamp.logits import card, load_model
-from stamp.passes import GIVEN, file_digest
+from stamp.logits import card, load_named
+from stamp.passes import GIVEN, digests
 
 DECIDES = ("load", "versions", "classes", "seed", "code")  # beside weights, images and pixels
 
@@ -37,10 +36,9 @@ class Job:
 
     def run(self, manifest: str | Path, images: Images, records: Sequence[str | Path]) -> None:
         """Make the kinds that are not there already; ``records`` are of the pixel caches."""
-        read = [file for file in (self.own_weights, self.more_weights) if file]
         made_from = {
             **{part: self.params[part] for part in DECIDES},
-            "weights": [file_digest(file) for file in read],
+            "weights": digests(self.own_weights, self.more_weights),
             "images": images.digest,
             "pixels": [read_json(record)["pixels"] for record in records],
         }
@@ -54,10 +52,7 @@ class Job:
         def load() -> Model:
             how = (self.settings, self.params["seed"], self.device(), self.threads)
             weights = Path(self.own_weights) if self.own_weights else None
-            try:
-                loaded = load_model(self.params["load"], self.params["classes"], weights)
-            except UserError as mistake:
-                raise UserError(f"model '{self.model}': {mistake}") from None
+            loaded = load_named(self.model, self.params["load"], self.params["classes"], weights)
             return Model(loaded, len(self.params["classes"]), images, *how)
 
         return load

@@ -73,6 +73,11 @@ def file_digest(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def digests(*files: str | Path | None) -> list[str]:
+    """The SHA-256 of those of some files that there are."""
+    return [file_digest(file) for file in files if file]
+
+
 def kept(folder: Path, kind: str, model: str, key: str) -> dict[str, Any] | None:
     """The entry of a pass that is there already, made from the same, with its file unharmed."""
     record = folder / kind / f"{model}.json"

@@ -6,6 +6,8 @@ images is of no account.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -92,24 +94,37 @@ def feature_stamp(h: ArrayLike, groups: ArrayLike) -> Value:
     return Value(1 - found.within / found.total_different)
 
 
-def frechet_distance(first: ArrayLike, second: ArrayLike) -> Value:
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Mean of features, a root of their covariance, and why there are none, if so."""
+
+    mean: Array
+    root: Array
+    missing: str = ""
+
+    @classmethod
+    def of(cls, h: ArrayLike) -> Moments:
+        """Those of features [n, d]."""
+        h, missing = _features(h)
+        return cls(h, h, missing) if missing else cls(h.mean(axis=0), _root(h))
+
+
+def frechet_distance(first: ArrayLike | Moments, second: ArrayLike | Moments) -> Value:
     """``||mu1 - mu2||^2 + tr(S1 + S2 - 2 (S1 S2)^.5)`` of two sets of features (Frechet 1957).
 
     The distance of the Gaussians that have their means and covariances (ddof 1); Deng and Zheng
     (CVPR 2021) use it between source and target. With ``S1 = A'A`` and ``S2 = B'B`` the trace of
     the root is the sum of the singular values of ``A B'``, so no root of a matrix is taken and a
-    covariance may be singular.
+    covariance may be singular. Features that are compared more than once may come as moments.
     """
-    a, missing = _features(first)
-    b, missing_b = _features(second)
-    if missing or missing_b:
-        return _none(missing or missing_b)
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(f"features of {a.shape[1]} and {b.shape[1]} numbers can't be compared")
-    gap = a.mean(axis=0) - b.mean(axis=0)
-    roots = [_root(each) for each in (a, b)]
-    spread = sum(float((root**2).sum()) for root in roots)
-    shared = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
+    a, b = (each if isinstance(each, Moments) else Moments.of(each) for each in (first, second))
+    if a.missing or b.missing:
+        return _none(a.missing or b.missing)
+    if len(a.mean) != len(b.mean):
+        raise ValueError(f"features of {len(a.mean)} and {len(b.mean)} numbers can't be compared")
+    gap = a.mean - b.mean
+    spread = sum(float((each.root**2).sum()) for each in (a, b))
+    shared = np.linalg.svd(a.root @ b.root.T, compute_uv=False).sum()
     return Value(max(0.0, float(gap @ gap + spread - 2 * shared)))
 
 

@@ -108,6 +108,11 @@ class Further:
         """The features of the pool, read once."""
         return self._features
 
+    @cached_property
+    def moments(self) -> embeddings.Moments:
+        """The mean and covariance of the pool's features."""
+        return embeddings.Moments.of(self._features)
+
     def changed(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
         """The outputs on images as they are, and on the changed ones."""
         found = self.read(kind)
@@ -193,10 +198,10 @@ MEASURES: dict[str, Callable[[Further], tuple[Value, int]]] = {
 def target_distance(data: Further, view: str, member: np.ndarray) -> tuple[Value, int]:
     """The Frechet distance of the pool's features and a target's, and how many of the latter."""
     try:
-        h, there = data.features(), data.elsewhere.features(view, member)
+        own, there = data.moments, data.elsewhere.features(view, member)
     except NotAvailable as reason:
         return Value(float("nan"), str(reason)), 0
-    return embeddings.frechet_distance(h, there), len(there)
+    return embeddings.frechet_distance(own, there), len(there)
 
 
 def further_values(data: Further, wanted: Sequence[str]) -> dict[str, tuple[Value, int]]:

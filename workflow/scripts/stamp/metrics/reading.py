@@ -43,6 +43,12 @@ def streamed(
     return found
 
 
+def images_of(names: Sequence[str], views: Mapping[str, str | Path]) -> dict[str, list[str]]:
+    """The image ids of some targets' views."""
+    read = {name: pl.read_parquet(views[name], columns=["image"]) for name in names}
+    return {name: table["image"].to_list() for name, table in read.items()}
+
+
 def columns(
     scored: Mapping[str, Mapping[str, Any]],
     views: Mapping[str, str | Path],
