@@ -8,7 +8,7 @@ import sys
 from threadpoolctl import threadpool_limits
 
 from benchmarks.row import Row, table
-from stamp.errors import suggest
+from stamp.core.errors import suggest
 
 NAMES = ("correlation", "score", "pixels", "forward", "memory", "streaming", "planning", "analyses")
 

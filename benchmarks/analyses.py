@@ -11,8 +11,9 @@ from unittest.mock import patch
 from benchmarks.made_up import metrics, study
 from benchmarks.made_up_profiles import profiles
 from benchmarks.row import Row
-from stamp.analyses import baselines, why
-from stamp.analysis_registry import ANALYSES, profile_of
+from stamp.config.analyses import ANALYSES, profile_of
+from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analysis import why
 
 MODELS, METRICS, TARGETS, DRAWS = 44, 25, 5, 10_000
 
@@ -22,7 +23,7 @@ def main() -> list[Row]:
     data = study(MODELS, TARGETS, DRAWS, DRAWS, metrics=metrics(METRICS))
     times, skipped = {}, []
     for name in ANALYSES:
-        module, own = import_module(f"stamp.analyses.{name}"), data
+        module, own = import_module(f"stamp.report.analyses.{name}.table"), data
         if "profiles" in ANALYSES[name]:
             own = replace(data, profiles=profiles(profile_of(name), data.scores))
         start = perf_counter()

@@ -7,8 +7,8 @@ from scipy import stats
 
 from benchmarks.row import Row
 from benchmarks.timing import alternate
-from stamp.correlation import paired_bootstrap, permutation_p
-from stamp.ranks import Array, mid_ranks
+from stamp.stats.correlation import paired_bootstrap, permutation_p
+from stamp.stats.ranks import Array, mid_ranks
 
 MODELS, DRAWS = 44, 10_000
 FEW_PERMUTATIONS, FEW_RESAMPLES = 200, 300

@@ -19,10 +19,10 @@ from benchmarks.child import python
 from benchmarks.row import Row
 from benchmarks.synthetic import image_ids, write_cache
 from benchmarks.timing import alternate
-from stamp.logits import BATCH, Forward, batches, extract
-from stamp.models.trained import network
+from stamp.images.pixels import PixelCache
+from stamp.inference.logits import BATCH, Forward, batches, extract
+from stamp.models.loaders.train import network
 from stamp.models.weights import write_weights
-from stamp.pixels import PixelCache
 
 STARTS = 3
 START_UP = """
@@ -35,7 +35,7 @@ times.append(perf_counter())
 import stamp.models.trained
 times.append(perf_counter())
 block, classes, weights = json.loads(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
-stamp.models.trained.load(block, classes, weights)
+stamp.models.loaders.train.load(block, classes, weights)
 times.append(perf_counter())
 print(json.dumps([after - before for before, after in zip(times, times[1:])]))
 """

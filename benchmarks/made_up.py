@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from stamp.analyses import Data
-from stamp.metrics.registry import COLUMNS, METRICS, Metric
-from stamp.outcomes import outcomes
-from stamp.scoring import COUNTS
+from stamp.config.metrics import COLUMNS, METRICS, Metric
+from stamp.report.analysis import Data
+from stamp.report.outcomes import outcomes
+from stamp.scoring.score import COUNTS
 
 FAMILIES = ("ResNet", "DenseNet", "ConvNeXt", "ViT", "Swin", "MLP-Mixer", "EfficientNet", "RegNet")
 OBJECTIVES = ("supervised", "self-supervised", "contrastive", "from scratch")

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.analyses import bounds, layers, nuisance, ordering
-from stamp.profiles import as_table, entry
+from stamp.report.analyses.bounds import table as bounds
+from stamp.report.analyses.layers import table as layers
+from stamp.report.analyses.nuisance import table as nuisance
+from stamp.report.analyses.ordering import table as ordering
+from stamp.report.profiles import as_table, entry
 
 DRAWS = 7
 

@@ -43,8 +43,8 @@ def peak(folder: Path, images: int) -> tuple[float, float]:
     """Resident MB before the extraction, and the peak after it."""
     import torch
 
-    from stamp.logits import extract
-    from stamp.models.trained import network
+    from stamp.inference.logits import extract
+    from stamp.models.loaders.train import network
 
     torch.set_num_threads(1)
     classes = [str(number) for number in range(CLASSES)]

@@ -12,9 +12,9 @@ from PIL import Image
 from benchmarks.row import Row
 from benchmarks.synthetic import write_cache
 from benchmarks.timing import alternate
-from stamp.logits import BATCH, batches
-from stamp.pixels import PixelCache, decode
-from stamp.preprocessing import Preprocessing
+from stamp.config.preprocessing import Preprocessing
+from stamp.images.pixels import PixelCache, decode
+from stamp.inference.logits import BATCH, batches
 
 FILES, SIDE, CACHED = 24, 1024, 1_024
 HOW = Preprocessing(size=224, channels=3)

@@ -9,8 +9,8 @@ import polars as pl
 
 from benchmarks.row import Row
 from benchmarks.timing import alternate
-from stamp.pairs import class_pairs, endpoints, pool, random_pairs
-from stamp.score import Score, probabilities, score, squared_distances, stamp
+from stamp.data.pairs import class_pairs, endpoints, pool, random_pairs
+from stamp.scoring.stamp import Score, probabilities, score, squared_distances, stamp
 
 CLASSES, IMAGES_A_CLASS, PAIRS, RESAMPLES = 1_000, 48, 2_000, 10_000
 FEW_RESAMPLES = 50

@@ -21,11 +21,11 @@ import polars as pl
 import yaml
 
 from benchmarks import ROOT
-from stamp.agreement import SOURCE_METRIC
-from stamp.config import Plan, Study, load
-from stamp.io import read_table, whole
-from stamp.leaderboard import flags
-from stamp.outcomes import MEAN, SOURCE, outcome_names
+from stamp.config.plan import Plan, Study, load
+from stamp.core.artifacts import read_table, whole
+from stamp.report.correlate import SOURCE_METRIC
+from stamp.report.leaderboard import flags
+from stamp.report.outcomes import MEAN, SOURCE, outcome_names
 
 SEEDS = (0, 1, 2)
 PAGE = ROOT / "docs" / "embedded-results.md"

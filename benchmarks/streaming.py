@@ -41,9 +41,9 @@ def write_view(folder: Path, images: int) -> None:
 
 def peak(folder: Path) -> tuple[float, float, int]:
     """Resident MB before the streaming and at its peak, and the bytes that were written."""
-    from stamp.models.trained import network
-    from stamp.preprocessing import Preprocessing
-    from stamp.records import extract_records
+    from stamp.config.preprocessing import Preprocessing
+    from stamp.inference.records import extract_records
+    from stamp.models.loaders.train import network
 
     classes = [str(number) for number in range(CLASSES)]
     loaded = network(BLOCK, classes)

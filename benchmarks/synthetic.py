@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stamp.io import ids_digest, write_json
-from stamp.pixels import PixelCache
+from stamp.core.artifacts import ids_digest, write_json
+from stamp.images.pixels import PixelCache
 
 PART = 1_000
 

@@ -59,7 +59,7 @@ rule analysis:
         },
         options=lambda wildcards: options_of(study_of(wildcards), wildcards.analysis),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of("analysis.py", f"stamp.analyses.{wildcards.analysis}"),
+        code=lambda wildcards: code_of("analysis.py", f"stamp.report.analyses.{wildcards.analysis}.table"),
     script:
         "../workflow/scripts/analysis.py"
 
@@ -88,8 +88,8 @@ rule analysis_figure:
         texts=lambda wildcards: texts_of(study_of(wildcards)),
         code=lambda wildcards: code_of(
             "analysis_figure.py",
-            f"stamp.analyses.{wildcards.analysis}",
-            f"stamp.figures.{wildcards.analysis}",
+            f"stamp.report.analyses.{wildcards.analysis}.table",
+            f"stamp.report.analyses.{wildcards.analysis}.figure",
         ),
     script:
         "../workflow/scripts/analysis_figure.py"

@@ -10,18 +10,18 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
-from stamp import fingerprint
-from stamp.analysis_registry import ANALYSES, OPTIONS, PASSES, profile_of
-from stamp.config import described
-from stamp.config import load as load_config
-from stamp.config import read_classes, weight_files
-from stamp.device import choose as choose_device
-from stamp.digest import code_digest as digest_code
-from stamp.errors import UserError
-from stamp.labelmaps import digest as labels_digest
-from stamp.models.registry import versions
-from stamp.models.supplied import file_of, ids_file
-from stamp.surroundings import prepare as prepare_jobs
+from stamp.config import fingerprints as fingerprint
+from stamp.config.analyses import ANALYSES, OPTIONS, PASSES, profile_of
+from stamp.config.plan import described
+from stamp.config.plan import load as load_config
+from stamp.config.plan import read_classes, weight_files
+from stamp.core.device import choose as choose_device
+from stamp.core.code_digest import code_digest as digest_code
+from stamp.core.errors import UserError
+from stamp.config.label_maps import digest as labels_digest
+from stamp.config.model_sources import versions
+from stamp.config.precomputed import file_of, ids_file
+from stamp.core.environment import prepare as prepare_jobs
 
 try:
     PLAN = load_config(config)
@@ -109,7 +109,7 @@ def of_dataset(part):
 def adapter_code(script):
     """A function from wildcards to the digest of a script and of the data set's adapter."""
     return lambda wildcards: code_of(
-        script, f"stamp.datasets.{PLAN.datasets[wildcards.dataset].adapter}"
+        script, f"stamp.data.adapters.{PLAN.datasets[wildcards.dataset].adapter}"
     )
 
 
@@ -404,7 +404,7 @@ def matches(wildcards):
     )
 
 
-DRAWN = [name for name in ANALYSES if (SCRIPTS / "stamp" / "figures" / f"{name}.py").is_file()]
+DRAWN = [name for name in ANALYSES if (SCRIPTS / "stamp/report/analyses" / name / "figure.py").is_file()]
 
 
 def needed(kind, files):

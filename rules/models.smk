@@ -1,6 +1,6 @@
 """Models that a rule trains: from scratch, fine-tuned, or a linear head on a frozen backbone."""
 
-from stamp.models.registry import backbone_key
+from stamp.config.model_sources import backbone_key
 
 # A backbone by its study and key: any of the probes that share it, since only the head differs.
 BACKBONES = {

@@ -188,7 +188,8 @@ def digest(state: Mapping[str, Any]) -> str:
 
 def started(kind: str, settings: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     """What a small test network starts from, without its classifier, and the weights' origin."""
-    from stamp.models import finetuned, probed
+    from stamp.models.loaders import finetune as finetuned
+    from stamp.models.loaders import probe as probed
 
     pixels = {"size": 160, "channels": 3}
     if kind == "probe":
@@ -206,8 +207,8 @@ def serve() -> None:
     """Load what the lines of the standard input ask for, one line of answer each."""
     pause: Any = time.sleep
     time.sleep = lambda seconds: pause(float(seconds) * PATIENCE)
-    from stamp.errors import UserError
-    from stamp.logits import load_model
+    from stamp.core.errors import UserError
+    from stamp.inference.logits import load_model
     from stamp.models.backbones import from_hub
 
     for line in sys.stdin:

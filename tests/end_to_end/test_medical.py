@@ -18,9 +18,9 @@ from safetensors.numpy import load_file
 from servers import Server
 from sklearn.metrics import roc_auc_score
 
-from stamp.io import read_json
-from stamp.metrics.registry import metrics_of
-from stamp.observations import CLASSES
+from stamp.config.metrics import metrics_of
+from stamp.core.artifacts import read_json
+from stamp.data.label_tables import CLASSES
 
 SIZE, SECRET = 64, "s3cr3t-of-the-user"
 RESNET = {"layers": [1, 1, 1, 1], "channels": [8, 16, 24, 32]}

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from stamp.phantom.cohort import batches, render, simulate
-from stamp.phantom.findings import CLASSES
+from stamp.data.phantom.cohort import batches, render, simulate
+from stamp.data.phantom.findings import CLASSES
 
 OBSERVATIONS = (
     "No Finding",

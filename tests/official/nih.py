@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from official import Films, films, lines, save
-from stamp.observations import CLASSES
-from stamp.phantom.findings import CLASSES as DRAWN
+from stamp.data.label_tables import CLASSES
+from stamp.data.phantom.findings import CLASSES as DRAWN
 
 HEADER = (
     "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient {sex},View Position,"

@@ -17,7 +17,7 @@ from pydicom.encaps import encapsulate
 from pydicom.uid import JPEGBaseline8Bit, generate_uid
 from tests.official.vindr import header, phantom, write_csv
 
-from stamp.phantom.findings import CLASSES
+from stamp.data.phantom.findings import CLASSES
 
 LABELS = "stage_2_train_labels.csv"
 DETAILS = "stage_2_detailed_class_info.csv"

@@ -25,8 +25,8 @@ from pydicom.uid import (
     generate_uid,
 )
 
-from stamp.phantom.cohort import BATCH, Cohort, render, simulate
-from stamp.phantom.findings import CLASSES
+from stamp.data.phantom.cohort import BATCH, Cohort, render, simulate
+from stamp.data.phantom.findings import CLASSES
 
 LOCAL = (
     "Aortic enlargement",

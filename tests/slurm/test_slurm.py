@@ -13,7 +13,7 @@ from cluster import Cluster, ask, until
 from project import ROOT, Project, model
 from submitting import STUDY, Submitting
 
-from stamp.commands import logs
+from stamp.cli import logs
 
 TABLES = [
     "leaderboard.csv",

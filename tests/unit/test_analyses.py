@@ -17,14 +17,20 @@ from test_figures import _check_texts as check_texts
 import analysis
 import analysis_figure
 import score
-from stamp import agreement, main_table, outcomes
-from stamp.analyses import Data, corruptions, counts, families, strata, temperature
-from stamp.figures import counts as counts_figure
-from stamp.figures import strata as strata_figure
-from stamp.io import ids_digest, read_table, write_arrays, write_json, write_table
-from stamp.metrics.registry import COLUMNS as METRIC_COLUMNS
-from stamp.outputs import Outputs
-from stamp.scoring import COUNTS, Design, score_counts, score_pool
+from stamp.config.metrics import COLUMNS as METRIC_COLUMNS
+from stamp.core.artifacts import ids_digest, read_table, write_arrays, write_json, write_table
+from stamp.inference.outputs import Outputs
+from stamp.report import correlate as agreement
+from stamp.report import main_table, outcomes
+from stamp.report.analyses.corruptions import table as corruptions
+from stamp.report.analyses.counts import figure as counts_figure
+from stamp.report.analyses.counts import table as counts
+from stamp.report.analyses.families import table as families
+from stamp.report.analyses.strata import figure as strata_figure
+from stamp.report.analyses.strata import table as strata
+from stamp.report.analyses.temperature import table as temperature
+from stamp.report.analysis import Data
+from stamp.scoring.score import COUNTS, Design, score_counts, score_pool
 
 SETTINGS = {"permutations": 400, "resamples": 200, "level": 0.9}
 MODULES = {

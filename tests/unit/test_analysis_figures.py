@@ -23,12 +23,12 @@ from matplotlib.patches import Rectangle
 from test_figures import _check_texts as check_texts
 from test_figures import texts_of
 
-from stamp import figures
-from stamp.analyses import Data
-from stamp.analysis_registry import ANALYSES, profile_of
-from stamp.config import described, read_plan
-from stamp.figures import style
-from stamp.figures.data import inside, models_text, number
+from stamp.config.analyses import ANALYSES, profile_of
+from stamp.config.plan import described, read_plan
+from stamp.report import figures
+from stamp.report.analysis import Data
+from stamp.report.plot import style
+from stamp.report.plot.data import inside, models_text, number
 
 FOLDER = Path(figures.__file__).parent
 REPORT = FOLDER.parents[2] / "report"
@@ -77,10 +77,10 @@ STUDIES = {
 
 @cache
 def drawn(name: str, which: str) -> Figure:
-    data, module = _study(which), import_module(f"stamp.analyses.{name}")
+    data, module = _study(which), import_module(f"stamp.report.analyses.{name}.table")
     if "profiles" in ANALYSES[name]:
         data = replace(data, profiles=profiles(profile_of(name), data.scores))
-    draw = import_module(f"stamp.figures.{name}").draw
+    draw = import_module(f"stamp.report.analyses.{name}.figure").draw
     return draw(module.table(data), module.models(data), data.texts)
 
 

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from official.zip_crypto import encrypted_zip
 
-from stamp import archives
-from stamp.archives import unpack
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.data import archives
+from stamp.data.archives import unpack
 
 RNG = np.random.default_rng([3, 2])
 FILES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stamp.audit.claims import (
+from stamp.paper.claims import (
     DIFFERS,
     IMPOSSIBLE,
     NOT_CHECKABLE,
@@ -18,7 +18,7 @@ from stamp.audit.claims import (
     table,
     unchecked,
 )
-from stamp.audit.printed import corners, number, numbers
+from stamp.paper.printed import corners, number, numbers
 
 
 @pytest.mark.parametrize(

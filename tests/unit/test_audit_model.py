@@ -13,13 +13,13 @@ import pytest
 import torch
 import yaml
 
-from stamp import card
 from stamp.__main__ import main
-from stamp.example import LABELED, write_clinic, write_shapes
-from stamp.io import write_arrays, write_table
-from stamp.models.trained import network
+from stamp.cli import card
+from stamp.cli.example import LABELED, write_clinic, write_shapes
+from stamp.cli.one_model import Audit
+from stamp.core.artifacts import write_arrays, write_table
+from stamp.models.loaders.train import network
 from stamp.models.weights import write_weights
-from stamp.one_model import Audit
 
 BLOCK = {"source": "train", "arch": "linear", "pixels": {"size": 16, "channels": 1}}
 
@@ -69,7 +69,7 @@ def test_the_score_on_the_card_is_the_formulas(
     from PIL import Image
     from safetensors.numpy import load_file
 
-    from stamp.pictures import open_picture
+    from stamp.images.reading import open_picture
 
     found = json.loads(said(capsys, "--json", "--pairs", "12"))
     assert (found["n_semantic"], found["n_random"]) == (12, 12)
@@ -98,7 +98,7 @@ def by_hand(folder: Path) -> pl.DataFrame:
     from PIL import Image
     from safetensors.numpy import load_file
 
-    from stamp.pictures import open_picture
+    from stamp.images.reading import open_picture
 
     state, rows = load_file(folder / "w.safetensors"), []
     for file in pl.read_csv(folder / "clinic/table.csv")["file"]:
@@ -443,8 +443,8 @@ def test_on_the_same_pairs_the_standing_is_of_joint_draws(tmp_path: Path) -> Non
 
 def test_the_example_is_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
     """8-bit PNG, 16-bit PNG and DICOM of one picture decode to its grays."""
-    from stamp.example import write_picture
-    from stamp.pictures import open_picture
+    from stamp.cli.example import write_picture
+    from stamp.images.reading import open_picture
 
     pixels = np.arange(256, dtype=np.uint8).reshape(16, 16)
     for name, number in (("a.png", 0), ("b.png", 1), ("c.dcm", 0)):

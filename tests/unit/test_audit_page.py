@@ -8,15 +8,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stamp.audit.claims import VERDICTS, table
-from stamp.audit.found import finished_studies, training_list
-from stamp.audit.page import markdown, page
-from stamp.audit.study import beside
-from stamp.audit.tables import read
-from stamp.audit.themes import THEMES, audit
-from stamp.errors import UserError
-from stamp.io import write_table
-from stamp.observations import shipped
+from stamp.core.artifacts import write_table
+from stamp.core.errors import UserError
+from stamp.data.label_tables import shipped
+from stamp.paper.claims import VERDICTS, table
+from stamp.paper.found import finished_studies, training_list
+from stamp.paper.page import markdown, page
+from stamp.paper.study import beside
+from stamp.paper.tables import read
+from stamp.paper.themes import THEMES, audit
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = read()

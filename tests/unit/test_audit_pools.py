@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stamp.audit import pools
-from stamp.audit.claims import DIFFERS, NOT_CHECKABLE, REPRODUCED, Claim
-from stamp.audit.tables import read
-from stamp.datasets import nih
-from stamp.observations import shipped
+from stamp.data.adapters import nih
+from stamp.data.label_tables import shipped
+from stamp.paper import pools
+from stamp.paper.claims import DIFFERS, NOT_CHECKABLE, REPRODUCED, Claim
+from stamp.paper.tables import read
 
 PAPER = read()
 TABLE = shipped("Data_Entry_2017_v2020.csv.gz")
@@ -91,7 +91,7 @@ def test_without_the_shipped_table_nothing_is_guessed(monkeypatch):
 @real
 def test_the_audit_imports_neither_torch_nor_torchxrayvision():
     program = (
-        "import sys; from stamp.audit.themes import audit; from stamp.audit.tables import read; "
+        "import sys; from stamp.paper.themes import audit; from stamp.paper.tables import read; "
         "audit(read()); sys.exit(bool({'torch', 'torchxrayvision', 'timm'} & set(sys.modules)))"
     )
     library = Path(nih.__file__).parents[2]

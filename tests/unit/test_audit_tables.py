@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 import yaml
 
-from stamp.audit.printed import number, numbers
-from stamp.audit.tables import FOLDER, read, values
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.paper.printed import number, numbers
+from stamp.paper.tables import FOLDER, read, values
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = read()

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from stamp.audit import consistency, cost, intervals, power, scores, strata, theory
-from stamp.audit.attainable import nearest_spearman, spearman_values, tied_spearman
-from stamp.audit.claims import DIFFERS, IMPOSSIBLE, NOT_CHECKABLE, REPRODUCED, Claim, Text
-from stamp.audit.tables import Paper, read, values
+from stamp.paper import consistency, cost, intervals, power, scores, strata, theory
+from stamp.paper.attainable import nearest_spearman, spearman_values, tied_spearman
+from stamp.paper.claims import DIFFERS, IMPOSSIBLE, NOT_CHECKABLE, REPRODUCED, Claim, Text
+from stamp.paper.tables import Paper, read, values
 
 PAPER = read()
 THEMES = {

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 from scipy.stats import kstest
 
-from stamp import augmentations as changes
-from stamp.augmentations import AUGMENTATIONS, VIEWS
+from stamp.images import augmentations as changes
+from stamp.images.augmentations import AUGMENTATIONS, VIEWS
 from stamp.models.torchvision_ops import declare_missing
 
 declare_missing()

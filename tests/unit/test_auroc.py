@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from stamp.auroc import auroc, class_aurocs, macro, shortage
+from stamp.stats.auroc import auroc, class_aurocs, macro, shortage
 
 seeds = st.integers(0, 2**32)
 

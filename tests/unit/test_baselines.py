@@ -16,14 +16,15 @@ from scipy.stats import entropy as stats_entropy
 from scipy.stats import norm, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from stamp import outcomes
-from stamp.analyses import Data, baselines
-from stamp.figures import baselines as figure
+from stamp.config.metrics import COLUMNS, METRICS, metrics_of
+from stamp.metrics.agreement_on_the_line import decided, line_rows
 from stamp.metrics.further import DEGENERATE
 from stamp.metrics.measure import Material, Records, columns_of, metric_rows
-from stamp.metrics.registry import COLUMNS, METRICS, metrics_of
-from stamp.metrics.together import decided, line_rows
-from stamp.score import probabilities
+from stamp.report import outcomes
+from stamp.report.analyses.baselines import figure
+from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analysis import Data
+from stamp.scoring.stamp import probabilities
 
 MODELS = [f"m{number:02d}" for number in range(12)]
 HOW = {"far": "whole", "near": "whole"}

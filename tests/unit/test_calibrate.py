@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from stamp.calibrate import HIGHEST, LOWEST, exclusion, fit_temperature
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.scoring.calibrate import HIGHEST, LOWEST, exclusion, fit_temperature
 
 
 def multiclass(seed, n=400, classes=5, scale=1.5):

@@ -16,7 +16,7 @@ from PIL import Image
 from project import PHANTOM, ROOT, model
 
 from stamp.__main__ import main
-from stamp.readiness import pair_counts
+from stamp.cli.readiness import pair_counts
 
 RNG = np.random.default_rng(1)
 

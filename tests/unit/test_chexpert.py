@@ -14,11 +14,11 @@ import pytest
 from official import chexpert as official
 from PIL import Image
 
-from stamp import labelmaps
-from stamp.datasets import chexpert
-from stamp.errors import UserError
-from stamp.observations import CLASSES, labels, shipped
-from stamp.views import check_index
+from stamp.config import label_maps as labelmaps
+from stamp.core.errors import UserError
+from stamp.data.adapters import chexpert
+from stamp.data.label_tables import CLASSES, labels, shipped
+from stamp.data.views import check_index
 
 REAL = shipped("chexpert_train.csv.gz")
 real = pytest.mark.skipif(REAL is None, reason="torchxrayvision is not installed")

@@ -8,12 +8,12 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
-from stamp.calibrate import fit_temperature
-from stamp.errors import UserError
-from stamp.evaluate import evaluate
-from stamp.logits import check_outputs
-from stamp.outputs import Outputs, merged, present
-from stamp.scoring import Design, matched_rows, score_pool
+from stamp.core.errors import UserError
+from stamp.inference.logits import check_outputs
+from stamp.inference.outputs import Outputs, merged, present
+from stamp.scoring.calibrate import fit_temperature
+from stamp.scoring.evaluate import evaluate
+from stamp.scoring.score import Design, matched_rows, score_pool
 
 CLASSES = ["Edema", "Mass", "Nodule"]
 DESIGN = Design(

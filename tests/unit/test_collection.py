@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from servers import Server
 
-from stamp import collection
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.data import download as collection
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
 
-from stamp import config
-from stamp.errors import UserError, suggest
-from stamp.pass_kinds import DEFAULTS, KINDS, OF_TARGETS
+from stamp.config import plan as config
+from stamp.config.extra_outputs import DEFAULTS, KINDS, OF_TARGETS
+from stamp.core.errors import UserError, suggest
 
 CONFIG = {"studies": ["small_phantom"], "seed": 0}
 

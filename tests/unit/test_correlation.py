@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from stamp import correlation
-from stamp.correlation import (
+from stamp.stats import correlation
+from stamp.stats.correlation import (
     asymptotic_p,
     bonett_wright_interval,
     correlate,

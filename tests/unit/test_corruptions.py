@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage, stats
 
-from stamp.corruptions import CORRUPTIONS, SEVERITIES, SEVERITY, warp
+from stamp.images.corruptions import CORRUPTIONS, SEVERITIES, SEVERITY, warp
 
 PHOTOGRAPH = np.add.outer(np.arange(60), 2 * np.arange(70)).astype(np.uint8)
 

@@ -11,9 +11,9 @@ import pytest
 from test_baselines import MODELS, one, study
 
 import costs as script
-from stamp.analyses import cost
-from stamp.costs import COLUMNS, benchmark_seconds, table
-from stamp.io import read_table, write_json, write_table
+from stamp.core.artifacts import read_table, write_json, write_table
+from stamp.report.analyses.cost import table as cost
+from stamp.report.costs import COLUMNS, benchmark_seconds, table
 
 HEAD = "s\th:m:s\tmax_rss\tcpu_time"
 

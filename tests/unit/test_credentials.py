@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stamp import credentials
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.data import credentials
 
 SECRET = "hunter2-0123456789"
 

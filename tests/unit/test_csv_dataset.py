@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stamp import fingerprint
-from stamp.datasets import csv
-from stamp.errors import UserError
-from stamp.pairs import consecutive
-from stamp.splits import drawn
-from stamp.views import check_index, keep
+from stamp.config import fingerprints as fingerprint
+from stamp.core.errors import UserError
+from stamp.data.adapters import csv
+from stamp.data.pairs import consecutive
+from stamp.data.splits import drawn
+from stamp.data.views import check_index, keep
 
 ROWS = """file,patient,date,hospital,Edema,Mass,age
 a/1.png,p1,2024-03-01,north,0,1,61

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stamp import device
-from stamp.errors import UserError
+from stamp.core import device
+from stamp.core.errors import UserError
 
 LIBRARY = Path(device.__file__).parents[1]
 HOLD = """
@@ -94,7 +94,7 @@ def test_a_process_that_is_killed_frees_its_device(tmp_path: Path, how: signal.S
 
 def test_a_forked_worker_keeps_the_device_that_it_may_still_use(tmp_path: Path) -> None:
     script = (
-        "import os, time; from pathlib import Path; from stamp.device import take\n"
+        "import os, time; from pathlib import Path; from stamp.core.device import take\n"
         f"take(['0'], Path({str(tmp_path)!r}))\n"
         "worker = os.fork()\n"
         "if worker: print(worker, flush=True)\n"

@@ -29,8 +29,8 @@ from pydicom.uid import (
 )
 from tests.official.vindr import header
 
-from stamp import dicom
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.images import dicom
 
 RNG = np.random.default_rng(5)
 
@@ -432,7 +432,7 @@ def test_a_truncated_file_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_job_without_dicom_does_not_import_pydicom() -> None:
-    code = "import sys, stamp.pixels; sys.exit('pydicom' in sys.modules)"
+    code = "import sys, stamp.images.pixels; sys.exit('pydicom' in sys.modules)"
     folder = Path(dicom.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False)
     assert done.returncode == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stamp import digest
+from stamp.core import code_digest as digest
 
 SCRIPTS = digest.LIBRARY.parent
 
@@ -19,10 +19,10 @@ def reached(script: str, *modules: str) -> set[str]:
 
 
 def test_figures_are_far_from_forward_passes_and_the_other_way_round() -> None:
-    assert not any(name.startswith("stamp.figures") for name in reached("logits.py"))
+    assert not any(name.startswith("stamp.report.figures") for name in reached("logits.py"))
     assert not any(name.startswith("stamp.models") for name in reached("leaderboard.py"))
-    assert "stamp.logits" not in reached("score.py")
-    assert "stamp.score" in reached("score.py")
+    assert "stamp.inference.logits" not in reached("score.py")
+    assert "stamp.scoring.stamp" in reached("score.py")
 
 
 def test_wording_and_progress_bars_do_not_count() -> None:
@@ -30,8 +30,8 @@ def test_wording_and_progress_bars_do_not_count() -> None:
 
 
 def test_a_named_module_counts_with_what_it_imports() -> None:
-    assert "stamp.phantom.anatomy" not in reached("make_dataset.py")
-    assert "stamp.phantom.anatomy" in reached("make_dataset.py", "stamp.datasets.phantom")
+    assert "stamp.data.phantom.anatomy" not in reached("make_dataset.py")
+    assert "stamp.data.phantom.anatomy" in reached("make_dataset.py", "stamp.data.adapters.phantom")
 
 
 def test_the_walk_finds_every_module_that_really_is_imported() -> None:
@@ -73,7 +73,7 @@ def test_an_edit_changes_the_digest_of_those_who_import_it_only(
 def test_planning_modules_import_nothing_heavy() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); "
-        "import stamp.config, stamp.device, stamp.digest, stamp.models.registry; "
+        "import stamp.config.plan, stamp.core.device, stamp.core.code_digest, stamp.config.model_sources; "
         "heavy = {'torch', 'timm', 'scipy', 'polars', 'numpy', 'matplotlib'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

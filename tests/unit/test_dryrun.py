@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stamp import status
-from stamp.dryrun import Job, by_stage, counted, dry_run, read
-from stamp.errors import UserError
+from stamp.cli import study_status as status
+from stamp.cli.dry_run import Job, by_stage, counted, dry_run, read
+from stamp.core.errors import UserError
 
 TEXT = """Job stats:
 job       count

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from stamp.effect import cliffs_delta, kruskal_wallis, mann_whitney, mean_difference
+from stamp.stats.effect_sizes import cliffs_delta, kruskal_wallis, mann_whitney, mean_difference
 
 seeds = st.integers(0, 2**32 - 1)
 

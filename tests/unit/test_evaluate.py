@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
 
-from stamp.errors import UserError
-from stamp.evaluate import SCHEMA, check_labeled, evaluate
+from stamp.core.errors import UserError
+from stamp.scoring.evaluate import SCHEMA, check_labeled, evaluate
 
 CLASSES = ["Mass", "Edema", "Hernia"]
 

@@ -11,10 +11,11 @@ import pytest
 from scipy import stats
 
 from figure import main
-from stamp.figures import forest, ranks, style, targets
-from stamp.figures.data import CORRELATIONS, Data, number, p_value
-from stamp.io import write_table
-from stamp.outcomes import SCHEMA
+from stamp.core.artifacts import write_table
+from stamp.report.figures import forest, ranks, targets
+from stamp.report.outcomes import SCHEMA
+from stamp.report.plot import style
+from stamp.report.plot.data import CORRELATIONS, Data, number, p_value
 
 FIGURES = {"targets": targets, "ranks": ranks, "forest": forest}
 TITLES = {

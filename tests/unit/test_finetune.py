@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 from torch import nn
 
 from finetune import main
-from stamp import finetune
-from stamp.auroc import auroc
-from stamp.errors import UserError
-from stamp.io import array_provenance, ids_digest, read_json, write_json, write_table
-from stamp.logits import Forward
-from stamp.models.finetuned import body_parameters, head_parameters
+from stamp.core.artifacts import array_provenance, ids_digest, read_json, write_json, write_table
+from stamp.core.errors import UserError
+from stamp.images.pixels import PixelCache
+from stamp.inference.logits import Forward
 from stamp.models.loaded import Loaded
-from stamp.pixels import PixelCache
+from stamp.models.loaders.finetune import body_parameters, head_parameters
+from stamp.models.training import finetune
+from stamp.stats.auroc import auroc
 
 CLASSES = ["bright", "dark"]
 HEAD, BODY = 2.5e-2, 1e-2
@@ -491,7 +491,7 @@ def job(folder: Path) -> SimpleNamespace:
 
 
 def test_the_script_writes_weights_and_record_and_leaves_no_checkpoint(tmp_path: Path) -> None:
-    from stamp.models.finetuned import load
+    from stamp.models.loaders.finetune import load
 
     smk = job(tmp_path)
     main(smk)

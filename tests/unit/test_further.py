@@ -11,7 +11,9 @@ import pytest
 from scipy.linalg import sqrtm
 from scipy.special import expit, softmax
 
-from stamp.io import ids_digest, read_json, write_arrays, write_json
+from stamp.config.extra_outputs import KINDS
+from stamp.config.metrics import METRICS, metrics_of
+from stamp.core.artifacts import ids_digest, read_json, write_arrays, write_json
 from stamp.metrics.further import (
     DEGENERATE,
     MEASURES,
@@ -21,8 +23,6 @@ from stamp.metrics.further import (
     further_values,
 )
 from stamp.metrics.measure import NO_PICTURES, NO_TARGETS, Material, Records, metric_rows
-from stamp.metrics.registry import METRICS, metrics_of
-from stamp.pass_kinds import KINDS
 
 N, IMAGES, CLASSES = 60, 24, 4
 VIEW = pl.DataFrame(

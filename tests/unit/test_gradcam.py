@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from stamp.errors import UserError
-from stamp.gradcam import GradCam, dice, top
+from stamp.core.errors import UserError
+from stamp.inference.gradcam import GradCam, dice, top
 from stamp.models.architectures import build
-from stamp.models.checkpoint import Named
+from stamp.models.loaders.checkpoint import Named
 
 
 class Known(nn.Module):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from stamp.groups import LARGEST, kruskal_permutation_p, mann_whitney
+from stamp.stats.group_tests import LARGEST, kruskal_permutation_p, mann_whitney
 
 VALUES = st.lists(st.integers(0, 6), min_size=1, max_size=6)
 

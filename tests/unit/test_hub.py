@@ -15,8 +15,8 @@ import torch
 from hub import Client, Hub, digest
 from safetensors.torch import save
 
-from stamp.errors import UserError
-from stamp.logits import load_model
+from stamp.core.errors import UserError
+from stamp.inference.logits import load_model
 from stamp.models.torchvision_ops import timm
 from stamp.models.weights import hub_record
 

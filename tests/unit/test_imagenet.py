@@ -17,14 +17,14 @@ import pytest
 from official import imagenet as official
 from PIL import Image
 
-from stamp import imagenet as source
-from stamp.archives import unpack
-from stamp.collection import complete
-from stamp.datasets import imagenet
-from stamp.errors import UserError
-from stamp.pairs import class_pairs
-from stamp.pictures import open_picture
-from stamp.views import check_index
+from stamp.core.errors import UserError
+from stamp.data import imagenet_classes as source
+from stamp.data.adapters import imagenet
+from stamp.data.archives import unpack
+from stamp.data.download import complete
+from stamp.data.pairs import class_pairs
+from stamp.data.views import check_index
+from stamp.images.reading import open_picture
 
 LAYOUTS = ("devkit", "folders", "kaggle")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -99,7 +99,7 @@ def test_the_classes_are_known_without_timm_torch_or_tables():
 
 def test_an_index_of_class_folders_needs_neither_timm_nor_scipy(made):
     code = (
-        "import sys; from pathlib import Path; from stamp.datasets import imagenet;"
+        "import sys; from pathlib import Path; from stamp.data.adapters import imagenet;"
         f"imagenet.index({{'partial': True, 'real': True}}, Path({str(made['folders'])!r}), 1);"
         "print({'timm', 'torch', 'scipy'} & set(sys.modules))"
     )

@@ -18,13 +18,13 @@ from official import imagenet_c as official_c
 from official import imagenet_r as official_r
 from PIL import Image
 
-from stamp import imagenet as source
-from stamp.archives import unpack
-from stamp.collection import complete
-from stamp.datasets import imagenet, imagenet_a, imagenet_c, imagenet_r
-from stamp.errors import UserError
-from stamp.pictures import open_picture
-from stamp.views import check_index
+from stamp.core.errors import UserError
+from stamp.data import imagenet_classes as source
+from stamp.data.adapters import imagenet, imagenet_a, imagenet_c, imagenet_r
+from stamp.data.archives import unpack
+from stamp.data.download import complete
+from stamp.data.views import check_index
+from stamp.images.reading import open_picture
 
 TARGETS = {
     "imagenet_a": (imagenet_a, official_a, 7_500),

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from safetensors.numpy import load_file
 
-from stamp import io
-from stamp.errors import UserError
+from stamp.core import artifacts as io
+from stamp.core.errors import UserError
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from stamp.errors import UserError
-from stamp.jacobian import spectral_norms, unit
+from stamp.core.errors import UserError
+from stamp.inference.jacobian import spectral_norms, unit
 from stamp.models.torchvision_ops import timm
 
 SHAPE = (1, 8, 8)

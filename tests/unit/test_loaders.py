@@ -16,9 +16,13 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from stamp.errors import UserError
-from stamp.models import attention, backbones, checkpoint, finetuned, probed, registry, weights
+from stamp.config import model_sources as registry
+from stamp.core.errors import UserError
+from stamp.models import attention, backbones, weights
 from stamp.models.architectures import build
+from stamp.models.loaders import checkpoint
+from stamp.models.loaders import finetune as finetuned
+from stamp.models.loaders import probe as probed
 from stamp.models.taps import Taps
 
 CLASSES = ["Edema", "Effusion", "Mass"]
@@ -189,7 +193,7 @@ def test_a_url_is_downloaded_once_and_its_digest_checked(
     from functools import partial
     from threading import Thread
 
-    pytest.importorskip("stamp.download")
+    pytest.importorskip("stamp.data.transfer")
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     served = tmp_path / "served"
     served.mkdir()
@@ -652,7 +656,7 @@ ALL = [
 @pytest.fixture(scope="module")
 def xrays() -> Any:
     """torchxrayvision's models, once torchvision can be imported."""
-    from stamp.models import xray  # noqa: F401
+    from stamp.models.loaders import torchxrayvision as xray  # noqa: F401
 
     return pytest.importorskip("torchxrayvision.models")
 
@@ -675,7 +679,7 @@ def theirs(xrays: Any) -> nn.Module:
 def test_a_file_as_torchxrayvision_publishes_it_gives_its_raw_logits_by_name(
     tmp_path: Path, xrays: Any, theirs: nn.Module, how: str
 ) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     path = tmp_path / ("w.safetensors" if how == "safetensors" else "w.pt")
     if how == "safetensors":
@@ -703,7 +707,7 @@ def xrays_range(pixels: torch.Tensor) -> torch.Tensor:
 def test_classes_that_a_model_was_not_trained_on_are_missing(
     tmp_path: Path, theirs: nn.Module
 ) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     torch.save(theirs, tmp_path / "w.pt")
     settings = xray_block(weights="densenet121-res224-chex", file=str(tmp_path / "w.pt"))
@@ -721,7 +725,7 @@ def test_classes_that_a_model_was_not_trained_on_are_missing(
 def test_code_hidden_in_a_pickled_network_is_refused_by_name_and_does_not_run(
     tmp_path: Path, theirs: nn.Module, zipped: bool
 ) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     trap = tmp_path / "ran"
     theirs.note = Trap(trap)  # type: ignore[assignment]
@@ -740,7 +744,7 @@ def test_code_hidden_in_a_pickled_network_is_refused_by_name_and_does_not_run(
 def test_a_pickled_network_of_another_class_is_refused_by_name(
     tmp_path: Path, zipped: bool
 ) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     torch.save(nn.Embedding(2, 2), tmp_path / "w.pt", _use_new_zipfile_serialization=zipped)
     with pytest.raises(UserError, match=r"asks for 'torch\.nn\.modules\.sparse\.Embedding'"):
@@ -748,7 +752,7 @@ def test_a_pickled_network_of_another_class_is_refused_by_name(
 
 
 def test_torchscript_is_refused(tmp_path: Path) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     torch.jit.save(torch.jit.trace(nn.Linear(2, 2), torch.zeros(1, 2)), str(tmp_path / "w.pt"))
     with pytest.raises(UserError, match="is TorchScript, which carries code, and was refused"):
@@ -763,7 +767,7 @@ def test_torchscript_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_weights_is_one_line(tmp_path: Path, content: bytes, line: str) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     (tmp_path / "w.pt").write_bytes(content)
     with pytest.raises(UserError, match=line) as caught:
@@ -781,14 +785,14 @@ def test_a_file_that_is_no_weights_is_one_line(tmp_path: Path, content: bytes, l
     ],
 )
 def test_mistakes_with_torchxrayvision_are_one_line(xrays: Any, more: dict, line: str) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     with pytest.raises(UserError, match=line):
         xray.load(xray_block(**more), ALL, None)
 
 
 def test_torchxrayvision_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stamp.models import xray
+    from stamp.models.loaders import torchxrayvision as xray
 
     monkeypatch.setitem(sys.modules, "torchxrayvision", None)
     with pytest.raises(UserError, match="pip install torchxrayvision"):
@@ -857,6 +861,6 @@ def test_versions_count_the_packages_that_a_model_runs_on(monkeypatch: pytest.Mo
     assert registry.versions("finetune")["torch"] == torch.__version__
     monkeypatch.setattr(registry, "_version", registry._version.__wrapped__)
     monkeypatch.setitem(
-        registry.SOURCES, "odd", registry.Source("stamp.models.trained", ("no-such-package",))
+        registry.SOURCES, "odd", registry.Source("stamp.models.loaders.train", ("no-such-package",))
     )
     assert registry.versions("odd") == {"no-such-package": "not installed"}

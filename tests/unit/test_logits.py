@@ -12,15 +12,15 @@ import pytest
 import torch
 from torch import nn
 
-from stamp import logits
-from stamp.errors import UserError
-from stamp.io import array_provenance, read_arrays
+from stamp.config.model_sources import SOURCES
+from stamp.config.preprocessing import Preprocessing
+from stamp.core.artifacts import array_provenance, read_arrays
+from stamp.core.errors import UserError
+from stamp.images.pixels import PixelCache
+from stamp.inference import logits
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded
-from stamp.models.registry import SOURCES
 from stamp.models.weights import read_weights, write_weights
-from stamp.pixels import PixelCache
-from stamp.preprocessing import Preprocessing
 
 CLASSES = ["a", "b", "c"]
 PIXELS = Preprocessing(16, 1)
@@ -39,7 +39,7 @@ class Fixed(nn.Module):
 
 @pytest.fixture
 def cache(tmp_path: Path) -> PixelCache:
-    from stamp.io import ids_digest, write_json
+    from stamp.core.artifacts import ids_digest, write_json
 
     images = np.random.default_rng(0).integers(0, 256, size=(37, 16, 16, 1), dtype=np.uint8)
     np.save(tmp_path / "x.npy", images)
@@ -177,7 +177,7 @@ def test_an_unknown_argument_of_an_architecture_is_one_line() -> None:
 def test_every_source_has_a_loader_and_a_schema() -> None:
     import importlib
 
-    from stamp.config import SCHEMAS
+    from stamp.config.plan import SCHEMAS
 
     for name, source in SOURCES.items():
         assert callable(importlib.import_module(source.module).load)

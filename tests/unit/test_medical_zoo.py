@@ -15,16 +15,16 @@ import yaml
 from PIL import Image
 from project import ROOT
 
-from stamp.config import read_zoo
-from stamp.errors import UserError
-from stamp.logits import Forward, check_outputs, load_model
-from stamp.models.finetuned import classifier
+from stamp.config.model_sources import SOURCES
+from stamp.config.plan import read_zoo
+from stamp.config.preprocessing import merged
+from stamp.core.errors import UserError
+from stamp.images.pixels import resize
+from stamp.inference.logits import Forward, check_outputs, load_model
 from stamp.models.loaded import Loaded
-from stamp.models.registry import SOURCES
+from stamp.models.loaders.finetune import classifier
 from stamp.models.taps import Taps
 from stamp.models.torchvision_ops import timm
-from stamp.pixels import resize
-from stamp.preprocessing import merged
 
 ZOO = read_zoo(ROOT / "config" / "zoo" / "medical.yaml")
 STUDY = yaml.safe_load((ROOT / "config" / "studies" / "medical.yaml").read_text())

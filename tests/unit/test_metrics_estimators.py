@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 from stamp.metrics import estimators as est
-from stamp.metrics import lines
+from stamp.stats import on_the_line as lines
 
 seeds = st.integers(0, 2**32)
 BOTH = pytest.mark.parametrize("score", ["confidence", "negative_entropy"])

@@ -12,12 +12,12 @@ import pytest
 from official import mimic_cxr as official
 from PIL import Image
 
-from stamp import labelmaps
-from stamp.datasets import mimic_cxr
-from stamp.errors import UserError
-from stamp.observations import CLASSES
-from stamp.pairs import consecutive
-from stamp.views import check_index
+from stamp.config import label_maps as labelmaps
+from stamp.core.errors import UserError
+from stamp.data.adapters import mimic_cxr
+from stamp.data.label_tables import CLASSES
+from stamp.data.pairs import consecutive
+from stamp.data.views import check_index
 
 ALL = {"splits": ["train", "validate", "test"]}
 

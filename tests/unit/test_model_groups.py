@@ -23,16 +23,21 @@ from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure
-from stamp import outcomes
-from stamp.analyses import Data, ablation, backbones, grouping, kinds, objectives, regimes
-from stamp.analyses.common_set import common
-from stamp.analyses.families import step
-from stamp.analysis_registry import ANALYSES
-from stamp.effect import cliffs_delta, mean_difference
-from stamp.figures.grouping import swarm
-from stamp.io import write_table
-from stamp.metrics.registry import COLUMNS as METRIC_COLUMNS
-from stamp.scoring import COUNTS
+from stamp.config.analyses import ANALYSES
+from stamp.config.metrics import COLUMNS as METRIC_COLUMNS
+from stamp.core.artifacts import write_table
+from stamp.report import grouping, outcomes
+from stamp.report.analyses.ablation import table as ablation
+from stamp.report.analyses.backbones import table as backbones
+from stamp.report.analyses.families.table import step
+from stamp.report.analyses.kinds import table as kinds
+from stamp.report.analyses.objectives import table as objectives
+from stamp.report.analyses.regimes import table as regimes
+from stamp.report.analysis import Data
+from stamp.report.common_set import common
+from stamp.report.plot.grouping import swarm
+from stamp.scoring.score import COUNTS
+from stamp.stats.effect_sizes import cliffs_delta, mean_difference
 
 ROOT = Path(__file__).parents[2]
 ZOO = yaml.safe_load((ROOT / "config" / "zoo" / "medical.yaml").read_text())
@@ -124,10 +129,10 @@ def study(
 
 
 FIGURES = {
-    name: import_module(f"stamp.figures.{name}")
+    name: import_module(f"stamp.report.analyses.{name}.figure")
     for name in ("objectives", "regimes", "backbones", "ablation", "kinds")
 }
-MODULES = {name: import_module(f"stamp.analyses.{name}") for name in FIGURES}
+MODULES = {name: import_module(f"stamp.report.analyses.{name}.table") for name in FIGURES}
 
 
 def scored(*names: str, column: str = "objective") -> list[float]:

@@ -11,16 +11,16 @@ import pytest
 import torch
 from project import ROOT
 
-from stamp.calibrate import HIGHEST, exclusion, fit_temperature
-from stamp.config import read_zoo
-from stamp.errors import UserError
-from stamp.io import array_provenance, ids_digest, write_json
-from stamp.logits import extract, load_model
+from stamp.config.plan import read_zoo
+from stamp.config.preprocessing import merged
+from stamp.core.artifacts import array_provenance, ids_digest, write_json
+from stamp.core.errors import UserError
+from stamp.images.pixels import PixelCache
+from stamp.inference.logits import extract, load_model
 from stamp.models.loaded import Loaded
-from stamp.models.timm_hub import attach_random_head
+from stamp.models.loaders.timm import attach_random_head
 from stamp.models.torchvision_ops import timm
-from stamp.pixels import PixelCache
-from stamp.preprocessing import merged
+from stamp.scoring.calibrate import HIGHEST, exclusion, fit_temperature
 
 ZOO = read_zoo(ROOT / "config" / "zoo" / "natural.yaml")
 HEADLESS = {key: entry for key, entry in ZOO.items() if "head" in entry["load"]}

@@ -17,11 +17,11 @@ import pytest
 from official import nih as official
 from PIL import Image
 
-from stamp.datasets import nih
-from stamp.errors import UserError
-from stamp.observations import CLASSES, shipped
-from stamp.pairs import semantic_pairs
-from stamp.views import check_index
+from stamp.core.errors import UserError
+from stamp.data.adapters import nih
+from stamp.data.label_tables import CLASSES, shipped
+from stamp.data.pairs import semantic_pairs
+from stamp.data.views import check_index
 
 TABLE = "Data_Entry_2017_v2020.csv"
 REAL = shipped(f"{TABLE}.gz")
@@ -146,7 +146,7 @@ def test_patients_are_split_in_the_shares_asked_for_and_each_is_in_one_split(all
 @real
 def test_reading_the_shipped_table_imports_neither_torchxrayvision_nor_torch(tmp_path):
     program = (
-        "import sys; from pathlib import Path; from stamp.datasets import nih; "
+        "import sys; from pathlib import Path; from stamp.data.adapters import nih; "
         f"nih.index({{'split': 'patients'}}, Path({str(tmp_path)!r}), 1); "
         "sys.exit(bool({'torch', 'torchxrayvision'} & set(sys.modules)))"
     )

@@ -13,12 +13,12 @@ import pytest
 from official import objectnet as official
 from PIL import Image
 
-from stamp.archives import unpack
-from stamp.collection import absent
-from stamp.datasets import objectnet
-from stamp.errors import UserError
-from stamp.imagenet import classes
-from stamp.views import check_index
+from stamp.core.errors import UserError
+from stamp.data.adapters import objectnet
+from stamp.data.archives import unpack
+from stamp.data.download import absent
+from stamp.data.imagenet_classes import classes
+from stamp.data.views import check_index
 
 IMAGES, SEED, SIZE = 3, 4, 32
 # The wnids of the words in the maker's labels, as in WordNet.

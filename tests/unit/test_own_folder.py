@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stamp.datasets import folder
-from stamp.errors import UserError
-from stamp.views import check_index, keep
+from stamp.core.errors import UserError
+from stamp.data.adapters import folder
+from stamp.data.views import check_index, keep
 
 
 def put(root: Path, *names: str) -> Path:

@@ -16,13 +16,14 @@ from project import ROOT
 from scipy.special import expit, log_softmax, logit, softmax
 from torch import nn
 
-from stamp import probabilities
-from stamp.config import filled, weight_files
-from stamp.errors import UserError
-from stamp.jacobian import spectral_norms
-from stamp.logits import Forward, load_model
-from stamp.models import given, onnx_file
-from stamp.models.finetuned import classifier
+from stamp.config.plan import filled, weight_files
+from stamp.core.errors import UserError
+from stamp.inference.jacobian import spectral_norms
+from stamp.inference.logits import Forward, load_model
+from stamp.models import probabilities
+from stamp.models.loaders import onnx as onnx_file
+from stamp.models.loaders import precomputed as given
+from stamp.models.loaders.finetune import classifier
 from stamp.models.taps import Taps
 from stamp.models.weights import write_weights
 
@@ -599,8 +600,8 @@ for script in (given_logits, given_records):
 """
     folder = ROOT / "workflow" / "scripts"
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
-    from stamp.io import array_provenance, ids_digest, read_arrays
-    from stamp.predictions import records_of
+    from stamp.core.artifacts import array_provenance, ids_digest, read_arrays
+    from stamp.inference.predictions import records_of
 
     logits = read_arrays(tmp_path / "given_logits.safetensors", model="m", ids=ids_digest(IDS))
     np.testing.assert_allclose(logits["logits"], VALUES, rtol=1e-6)

@@ -15,11 +15,11 @@ import pytest
 from project import ROOT
 from scipy.stats import spearmanr
 
-from stamp import own_table
 from stamp.__main__ import main
-from stamp.analyses import partials
-from stamp.analysis_registry import ANALYSES
-from stamp.errors import UserError
+from stamp.cli import user_table as own_table
+from stamp.config.analyses import ANALYSES
+from stamp.core.errors import UserError
+from stamp.report.analyses.partials import table as partials
 
 PAGE = ROOT / "docs" / "your-own-table.md"
 EXAMPLE = ROOT / "docs" / "your-own-table.csv"

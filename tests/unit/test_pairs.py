@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from stamp.errors import UserError
-from stamp.pairs import (
+from stamp.core.errors import UserError
+from stamp.data.pairs import (
     changed,
     class_pairs,
     consecutive,

@@ -17,19 +17,19 @@ import torch
 from torch import nn
 
 import passes as script
-from stamp import extraction
-from stamp.analysis_registry import PASSES
-from stamp.augmentations import AUGMENTATIONS, VIEWS
-from stamp.errors import UserError
-from stamp.extraction import RECIPES, Images, Model, dropout_layers, make_all, noise
-from stamp.io import ids_digest, read_arrays, read_json, write_json, write_table
-from stamp.metrics.registry import METRICS
+from stamp.config.analyses import PASSES
+from stamp.config.extra_outputs import DEFAULTS, KINDS, OF_STUDY, OF_TARGETS, in_order
+from stamp.config.metrics import METRICS
+from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
+from stamp.core.errors import UserError
+from stamp.images.augmentations import AUGMENTATIONS, VIEWS
+from stamp.images.pixels import PixelCache
+from stamp.inference import extraction
+from stamp.inference.extraction import RECIPES, Images, Model, dropout_layers, make_all, noise
+from stamp.inference.passes import NotAvailable, file_digest, note_of, read_pass
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded
 from stamp.models.torchvision_ops import timm
-from stamp.pass_kinds import DEFAULTS, KINDS, OF_STUDY, OF_TARGETS, in_order
-from stamp.passes import NotAvailable, file_digest, note_of, read_pass
-from stamp.pixels import PixelCache
 
 SIZE, COUNT, CLASSES, SEED = 32, 24, 3, 11
 IDS = [f"i{number}" for number in range(30)]  # 26 of the pool, 4 of calibration

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from stamp.datasets import phantom
-from stamp.errors import UserError
-from stamp.phantom import anatomy, findings, scanner
-from stamp.phantom.cohort import HOSPITALS, TOKEN_FINDINGS, attenuation, render, simulate
-from stamp.phantom.findings import CLASSES
-from stamp.phantom.shapes import spread, take
+from stamp.core.errors import UserError
+from stamp.data.adapters import phantom
+from stamp.data.phantom import anatomy, findings, scanner
+from stamp.data.phantom.cohort import HOSPITALS, TOKEN_FINDINGS, attenuation, render, simulate
+from stamp.data.phantom.findings import CLASSES
+from stamp.data.phantom.shapes import spread, take
 
 PARTS = [("home", split) for split in ("train", "calibration", "test")]
 PARTS += [(name, "test") for name in HOSPITALS if name != "home"]

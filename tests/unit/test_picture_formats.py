@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stamp.errors import UserError
-from stamp.pictures import open_picture
+from stamp.core.errors import UserError
+from stamp.images.reading import open_picture
 
 RNG = np.random.default_rng(5)
 GRAY, COLOUR, PALETTE, GRAY_ALPHA, COLOUR_ALPHA = 0, 2, 3, 4, 6  # colour types of PNG

@@ -12,10 +12,10 @@ from PIL import Image
 from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian
 from tests.official.vindr import header
 
-from stamp import pixels
-from stamp.errors import UserError
-from stamp.pictures import open_picture
-from stamp.preprocessing import Preprocessing
+from stamp.config.preprocessing import Preprocessing
+from stamp.core.errors import UserError
+from stamp.images import pixels
+from stamp.images.reading import open_picture
 
 RNG = np.random.default_rng(11)
 

@@ -14,9 +14,9 @@ import yaml
 from hub import LIBRARY, Hub
 from project import ROOT
 
-from stamp.config import read_zoo
-from stamp.models.hubs import is_commit, origins, unpinned
-from stamp.pins import pinned, places, repository
+from stamp.cli.pins import pinned, places, repository
+from stamp.config.plan import read_zoo
+from stamp.models.hub import is_commit, origins, unpinned
 
 ZOO = """\
 # A comment at the top.

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stamp import pixels
-from stamp.errors import UserError
-from stamp.preprocessing import Preprocessing, merged
+from stamp.config.preprocessing import Preprocessing, merged
+from stamp.core.errors import UserError
+from stamp.images import pixels
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stamp.planning import half_width, outlook, pairs_needed, scaled
-from stamp.score import analytic_se
+from stamp.scoring.stamp import analytic_se
+from stamp.stats.sample_size import half_width, outlook, pairs_needed, scaled
 
 
 @pytest.mark.parametrize("stamp", [0.3, 0.5, 0.8])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stamp.power import critical_value, pearson_of, spearman_power
+from stamp.stats.power import critical_value, pearson_of, spearman_power
 
 
 def test_the_gaussian_draws_have_the_rank_correlation_asked_for():

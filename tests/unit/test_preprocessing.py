@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from stamp.config.preprocessing import Preprocessing, merged
+from stamp.images.pixels import RESAMPLING, resize
 from stamp.models.torchvision_ops import timm
-from stamp.pixels import RESAMPLING, resize
-from stamp.preprocessing import Preprocessing, merged
 
 CROPS = (0.875, 0.9, 0.95, 0.965, 1.0)
 METHODS = ("bicubic", "bilinear")

@@ -14,15 +14,15 @@ from sklearn.linear_model import LogisticRegression
 
 import features as features_script
 import probe as probe_script
-from stamp import probe
-from stamp.auroc import auroc
-from stamp.errors import UserError
-from stamp.io import ids_digest, read_arrays, read_json, write_json, write_table
-from stamp.logits import Forward
-from stamp.models import probed
+from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
+from stamp.core.errors import UserError
+from stamp.inference.logits import Forward
 from stamp.models.architectures import build
+from stamp.models.loaders import probe as probed
+from stamp.models.training import probe
+from stamp.models.training.validation import metric_of
 from stamp.models.weights import write_weights
-from stamp.validation import metric_of
+from stamp.stats.auroc import auroc
 
 
 def made(n: int = 400, d: int = 12, classes: int = 3, seed: int = 0) -> tuple[np.ndarray, ...]:

@@ -20,28 +20,25 @@ from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure
-from stamp.analyses import (
-    Data,
-    bounds,
-    gaps,
-    identifiability,
-    layers,
-    motif,
-    nuisance,
-    number,
-    ordering,
-    seeds,
-)
-from stamp.analyses.profiled import STAMP
-from stamp.analysis_registry import ANALYSES, PASSES, profile_of
-from stamp.figures import gaps as gaps_figure
-from stamp.figures import layers as layers_figure
-from stamp.figures import motif as motif_figure
-from stamp.figures import nuisance as nuisance_figure
-from stamp.io import write_table
-from stamp.outcomes import values
-from stamp.profiles import as_table
-from stamp.ridge import ALPHAS, fit
+from stamp.config.analyses import ANALYSES, PASSES, profile_of
+from stamp.core.artifacts import write_table
+from stamp.report.analyses.bounds import table as bounds
+from stamp.report.analyses.gaps import figure as gaps_figure
+from stamp.report.analyses.gaps import table as gaps
+from stamp.report.analyses.identifiability import table as identifiability
+from stamp.report.analyses.layers import figure as layers_figure
+from stamp.report.analyses.layers import table as layers
+from stamp.report.analyses.motif import figure as motif_figure
+from stamp.report.analyses.motif import table as motif
+from stamp.report.analyses.nuisance import figure as nuisance_figure
+from stamp.report.analyses.nuisance import table as nuisance
+from stamp.report.analyses.ordering import table as ordering
+from stamp.report.analyses.seeds import table as seeds
+from stamp.report.analysis import Data, number
+from stamp.report.outcomes import values
+from stamp.report.profile_tables import STAMP
+from stamp.report.profiles import as_table
+from stamp.stats.ridge import ALPHAS, fit
 
 MODULES: dict[str, ModuleType] = {
     "bounds": bounds,

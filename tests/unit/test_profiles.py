@@ -13,10 +13,21 @@ import pytest
 from scipy.special import expit, logit, softmax
 
 import model_profile
-from stamp.io import ids_digest, read_arrays, read_table, write_arrays, write_json, write_table
-from stamp.pairs import class_pairs, consecutive, endpoints, random_pairs, sample
-from stamp.profiles import PROFILE, bounds, centroids, gaps, identifiability, seeds
-from stamp.profiles.layers import unit_length
+from stamp.core.artifacts import (
+    ids_digest,
+    read_arrays,
+    read_table,
+    write_arrays,
+    write_json,
+    write_table,
+)
+from stamp.data.pairs import class_pairs, consecutive, endpoints, random_pairs, sample
+from stamp.report.analyses.bounds import profile as bounds
+from stamp.report.analyses.gaps import profile as gaps
+from stamp.report.analyses.identifiability import profile as identifiability
+from stamp.report.analyses.layers.profile import unit_length
+from stamp.report.analyses.seeds import profile as seeds
+from stamp.report.profiles import PROFILE, centroids
 
 CLASSES = ["Edema", "Mass", "Nodule"]
 TAPS = {"early": 6, "mid": 8, "late": 10, "penultimate": 12}

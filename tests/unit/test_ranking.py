@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from stamp.ranking import outranks, rank_intervals
+from stamp.stats.rank_intervals import outranks, rank_intervals
 
 scores = arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 8)),
                 elements=st.one_of(st.integers(0, 4).map(float), st.just(np.nan)))  # fmt: skip

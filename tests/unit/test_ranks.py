@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from stamp.ranks import centred_ranks, comparisons, mid_ranks, resampled_spearman, spearman
+from stamp.stats.ranks import centred_ranks, comparisons, mid_ranks, resampled_spearman, spearman
 
 few_values = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 12)),
                     elements=st.integers(-3, 3).map(float))  # fmt: skip

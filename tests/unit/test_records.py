@@ -14,14 +14,15 @@ from scipy.special import softmax
 from scipy.stats import entropy
 from torch import nn
 
-from stamp import evaluate, records
-from stamp.errors import UserError
-from stamp.io import array_provenance, ids_digest, read_arrays, write_table
+from stamp.config.preprocessing import Preprocessing
+from stamp.core.artifacts import array_provenance, ids_digest, read_arrays, write_table
+from stamp.core.errors import UserError
+from stamp.data.views import scored_classes
+from stamp.images.pixels import decode
+from stamp.inference import records
+from stamp.inference.outputs import Outputs, combined, read_records
 from stamp.models.loaded import Loaded
-from stamp.outputs import Outputs, combined, read_records
-from stamp.pixels import decode
-from stamp.preprocessing import Preprocessing
-from stamp.views import scored_classes
+from stamp.scoring import evaluate
 
 HOW = Preprocessing(16, 3)
 CLASSES = [f"n{number}" for number in range(7)]

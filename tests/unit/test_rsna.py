@@ -16,11 +16,11 @@ from PIL import Image
 from tests.official import rsna as official
 from tests.official.vindr import phantom
 
-from stamp.datasets import rsna
-from stamp.errors import UserError
-from stamp.observations import CLASSES
-from stamp.pictures import open_picture
-from stamp.views import check_index
+from stamp.core.errors import UserError
+from stamp.data.adapters import rsna
+from stamp.data.label_tables import CLASSES
+from stamp.data.views import check_index
+from stamp.images.reading import open_picture
 
 NOWHERE = Path("/no/such/folder")
 IMAGES, SEED, MAPPED = 60, 6, 50

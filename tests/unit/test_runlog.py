@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stamp import runlog
-from stamp.commands.logs import listing
+from stamp.cli import run_log as runlog
+from stamp.cli.logs import listing
 
 HEAD = """\
 Building DAG of jobs...

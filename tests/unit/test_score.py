@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from stamp import score as subject
-from stamp.score import (
+from stamp.scoring import stamp as subject
+from stamp.scoring.stamp import (
     analytic_se,
     bootstrap_stamp,
     correct_different_groups,

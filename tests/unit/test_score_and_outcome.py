@@ -18,21 +18,19 @@ from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure
-from stamp.analyses import (
-    Data,
-    alarm,
-    failures,
-    leave_one_out,
-    partials,
-    power,
-    probit,
-    residuals,
-)
-from stamp.analyses.paired import NOTHING, Paired, pairings
-from stamp.analysis_registry import ANALYSES
-from stamp.correlation import asymptotic_p, partial_spearman
-from stamp.io import write_table
-from stamp.outcomes import values
+from stamp.config.analyses import ANALYSES
+from stamp.core.artifacts import write_table
+from stamp.report.analyses.alarm import table as alarm
+from stamp.report.analyses.failures import table as failures
+from stamp.report.analyses.leave_one_out import table as leave_one_out
+from stamp.report.analyses.partials import table as partials
+from stamp.report.analyses.power import table as power
+from stamp.report.analyses.probit import table as probit
+from stamp.report.analyses.residuals import table as residuals
+from stamp.report.analysis import Data
+from stamp.report.outcomes import values
+from stamp.report.paired import NOTHING, Paired, pairings
+from stamp.stats.correlation import asymptotic_p, partial_spearman
 
 MODULES = {
     "alarm": alarm,
@@ -565,7 +563,9 @@ def test_a_study_without_targets_gets_one_row_with_the_reason(name: str) -> None
     assert table.to_dicts() == [{**dict.fromkeys(module.TABLE), "reason": NOTHING}]
     assert NOTHING in module.sentence(table)
     if name in DRAWN:
-        figure = import_module(f"stamp.figures.{name}").draw(table, module.models(data), data.texts)
+        figure = import_module(f"stamp.report.analyses.{name}.figure").draw(
+            table, module.models(data), data.texts
+        )
         check_texts(figure)
         shown = " ".join(text.get_text() for axes in figure.axes for text in axes.texts)
         assert "there is no outcome" in shown
@@ -647,7 +647,11 @@ def frame_of(figure: Any, outcome: str) -> Any:
 def drawn(name: str, data: Data) -> tuple[pl.DataFrame, pl.DataFrame, Any]:
     module = MODULES[name]
     table, models = module.table(data), module.models(data)
-    return table, models, import_module(f"stamp.figures.{name}").draw(table, models, data.texts)
+    return (
+        table,
+        models,
+        import_module(f"stamp.report.analyses.{name}.figure").draw(table, models, data.texts),
+    )
 
 
 def test_the_figure_of_the_alarm_shows_the_table_s_means_over_delta() -> None:

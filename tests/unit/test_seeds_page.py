@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from benchmarks.seeds import page
 
-from stamp.io import write_table
+from stamp.core.artifacts import write_table
 
 OUTCOMES = ("there/a", "there/b", "mean")
 MODELS = ("first", "second", "third")

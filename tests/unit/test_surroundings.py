@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from stamp.surroundings import prepare
+from stamp.core.environment import prepare
 
 
 def test_own_library_comes_first_and_the_rest_of_the_path_stays():

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from scipy.stats import spearmanr
 
-from stamp import agreement, leaderboard, main_table, outcomes, scoreboard
+from stamp.report import correlate as agreement
+from stamp.report import leaderboard, main_table, outcomes, scoreboard
 
 MODELS = [f"m{k}" for k in range(8)]
 SETTINGS = {"permutations": 300, "resamples": 300, "level": 0.95}

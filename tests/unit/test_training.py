@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from stamp import training
-from stamp.augment import augment
-from stamp.errors import UserError
-from stamp.logits import Forward
+from stamp.core.errors import UserError
+from stamp.inference.logits import Forward
+from stamp.models.training import train as training
+from stamp.models.training.augment import augment
 
 CLASSES = ["left", "right"]
 

@@ -12,9 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 from test_figures import _check_texts as check_texts
 
-from stamp.config import read_plan
-from stamp.figures import training
-from stamp.io import write_json
+from stamp.config.plan import read_plan
+from stamp.core.artifacts import write_json
+from stamp.report.figures import training
 from training_figure import main
 
 TEXTS = {"title": "A study", "notice": "Made up.", "task": "multilabel"}

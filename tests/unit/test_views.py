@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stamp import views
-from stamp.errors import UserError
+from stamp.core.errors import UserError
+from stamp.data import views
 
 
 def index(**extra: list) -> pl.DataFrame:

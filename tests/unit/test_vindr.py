@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 from tests.official import vindr as official
 
-from stamp import labelmaps
-from stamp.datasets import vindr
-from stamp.errors import UserError
-from stamp.observations import CLASSES
-from stamp.pictures import open_picture
-from stamp.views import check_index
+from stamp.config import label_maps as labelmaps
+from stamp.core.errors import UserError
+from stamp.data.adapters import vindr
+from stamp.data.label_tables import CLASSES
+from stamp.data.views import check_index
+from stamp.images.reading import open_picture
 
 MAP = {
     "Atelectasis": "Atelectasis",

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from project import Project
 
-from stamp.audit.claims import VERDICTS
-from stamp.io import write_table
+from stamp.core.artifacts import write_table
+from stamp.paper.claims import VERDICTS
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ import pytest
 from project import MIXER, PHANTOM, Project, model
 from test_caching import append, jobs, library
 
-from stamp.metrics.registry import metrics_of
-from stamp.pass_kinds import KINDS, OF_TARGETS
+from stamp.config.extra_outputs import KINDS, OF_TARGETS
+from stamp.config.metrics import metrics_of
 
 STUDY = "small_phantom"
 MODELS = ["linear", "mixer"]

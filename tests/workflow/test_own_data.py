@@ -14,9 +14,9 @@ from PIL import Image
 from project import Project, made_once, model
 
 from stamp.__main__ import main
-from stamp.analysis_registry import ANALYSES
-from stamp.example import LABELED, write_example
-from stamp.pictures import open_picture
+from stamp.cli.example import LABELED, write_example
+from stamp.config.analyses import ANALYSES
+from stamp.images.reading import open_picture
 
 STUDY = {
     "title": "Clinic",

@@ -13,7 +13,7 @@ from networks import ARCH, ARGS, MEAN, STD, network, write_onnx, write_outputs, 
 from project import PHANTOM, Project
 from scipy.special import expit
 
-from stamp.io import array_provenance, read_arrays
+from stamp.core.artifacts import array_provenance, read_arrays
 
 CLASSES = PHANTOM["classes"]
 SIZE = PHANTOM["pixels"]["size"]

@@ -7,8 +7,9 @@ from collections import Counter
 import polars as pl
 from project import Project
 
-from stamp.analyses import layers, seeds
-from stamp.io import read_json
+from stamp.core.artifacts import read_json
+from stamp.report.analyses.layers import table as layers
+from stamp.report.analyses.seeds import table as seeds
 
 MODELS = ["few", "linear", "mixer", "noisy"]
 STUDY = "small_phantom"

@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from project import PHANTOM, Project, model
 
-from stamp.io import read_arrays
+from stamp.core.artifacts import read_arrays
 
 TABLES = [
     "pairs.parquet",

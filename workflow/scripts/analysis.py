@@ -2,9 +2,9 @@
 
 from importlib import import_module
 
-from stamp.analyses import read
-from stamp.errors import run
-from stamp.io import whole, write_table
+from stamp.core.artifacts import whole, write_table
+from stamp.core.errors import run
+from stamp.report.analysis import read
 
 ABOUT = ("models", "texts", "settings", "options", "seed")
 
@@ -13,7 +13,7 @@ def main(smk):
     params = smk.params
     about = {key: getattr(params, key) for key in ABOUT}
     data = read(smk.input, smk.wildcards.study, **about)
-    module = import_module(f"stamp.analyses.{smk.wildcards.analysis}")
+    module = import_module(f"stamp.report.analyses.{smk.wildcards.analysis}.table")
     table = module.table(data)
     write_table(smk.output.csv, table, {})
     write_table(smk.output.models, module.models(data), {})

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from stamp.audit.claims import table
-from stamp.audit.page import page
-from stamp.audit.tables import read
-from stamp.audit.themes import audit
-from stamp.errors import run
-from stamp.io import whole, write_table
+from stamp.core.artifacts import whole, write_table
+from stamp.core.errors import run
+from stamp.paper.claims import table
+from stamp.paper.page import page
+from stamp.paper.tables import read
+from stamp.paper.themes import audit
 
 
 def main(smk):

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from stamp.audit.study import beside
-from stamp.audit.tables import read
-from stamp.errors import run
-from stamp.io import write_table
+from stamp.core.artifacts import write_table
+from stamp.core.errors import run
+from stamp.paper.study import beside
+from stamp.paper.tables import read
 
 
 def main(smk):

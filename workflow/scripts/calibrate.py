@@ -1,9 +1,9 @@
 """Fit one model's temperature and say what each exclusion rule makes of it."""
 
-from stamp.calibration import calibration_record
-from stamp.errors import run
-from stamp.io import write_json
-from stamp.outputs import read_outputs
+from stamp.core.artifacts import write_json
+from stamp.core.errors import run
+from stamp.inference.outputs import read_outputs
+from stamp.scoring.calibration import calibration_record
 
 
 def main(smk):

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from stamp.errors import run
-from stamp.io import read_json, read_table, write_table
-from stamp.outcomes import outcomes
-from stamp.scoreboard import model_row, scoreboard
+from stamp.core.artifacts import read_json, read_table, write_table
+from stamp.core.errors import run
+from stamp.report.outcomes import outcomes
+from stamp.report.scoreboard import model_row, scoreboard
 
 
 def main(smk):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from stamp.agreement import correlations, outranking, ranks
-from stamp.errors import run
-from stamp.io import read_arrays, read_table, write_table
+from stamp.core.artifacts import read_arrays, read_table, write_table
+from stamp.core.errors import run
+from stamp.report.correlate import correlations, outranking, ranks
 
 
 def main(smk):

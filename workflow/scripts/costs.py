@@ -1,8 +1,8 @@
 """What the jobs of a study cost, from their benchmark files."""
 
-from stamp.costs import job_rows, pass_rows, table, view_size
-from stamp.errors import run
-from stamp.io import write_table
+from stamp.core.artifacts import write_table
+from stamp.core.errors import run
+from stamp.report.costs import job_rows, pass_rows, table, view_size
 
 
 def main(smk):

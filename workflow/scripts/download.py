@@ -1,8 +1,8 @@
 """Download one file of a data set into its folder, and unpack it where it is an archive."""
 
-from stamp.collection import obtain
-from stamp.errors import run
-from stamp.io import write_json
+from stamp.core.artifacts import write_json
+from stamp.core.errors import run
+from stamp.data.download import obtain
 
 
 def main(smk):

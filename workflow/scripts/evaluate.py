@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from stamp.errors import run
-from stamp.evaluate import check_labeled, evaluate_multiclass, evaluate_multilabel
-from stamp.io import write_table
-from stamp.outputs import combined, read_outputs, read_records
-from stamp.views import scored_classes
+from stamp.core.artifacts import write_table
+from stamp.core.errors import run
+from stamp.data.views import scored_classes
+from stamp.inference.outputs import combined, read_outputs, read_records
+from stamp.scoring.evaluate import check_labeled, evaluate_multiclass, evaluate_multilabel
 
 
 def main(smk):

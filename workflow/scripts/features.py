@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from stamp.device import claim
-from stamp.errors import UserError, run
-from stamp.features import extract_features
-from stamp.io import read_table
-from stamp.models.probed import backbone
-from stamp.pixels import PixelCache
+from stamp.core.artifacts import read_table
+from stamp.core.device import claim
+from stamp.core.errors import UserError, run
+from stamp.images.pixels import PixelCache
+from stamp.inference.features import extract_features
+from stamp.models.loaders.probe import backbone
 
 
 def main(smk):

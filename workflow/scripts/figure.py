@@ -4,10 +4,10 @@ from importlib import import_module
 
 import polars as pl
 
-from stamp.errors import run
-from stamp.figures.data import CORRELATIONS, RANKS, Data
-from stamp.figures.style import save
-from stamp.io import read_table, write_table
+from stamp.core.artifacts import read_table, write_table
+from stamp.core.errors import run
+from stamp.report.plot.data import CORRELATIONS, RANKS, Data
+from stamp.report.plot.style import save
 
 
 def main(smk):
@@ -20,7 +20,7 @@ def main(smk):
         models=smk.params.models,
         texts=smk.params.texts,
     )
-    figure, table = import_module(f"stamp.figures.{smk.wildcards.figure}").draw(data)
+    figure, table = import_module(f"stamp.report.analyses.{smk.wildcards.figure}.figure").draw(data)
     write_table(smk.output.csv, table, {})
     save(figure, smk.output.png, smk.output.pdf)
 

@@ -3,15 +3,15 @@
 import importlib
 from pathlib import Path
 
-from stamp.collection import complete
-from stamp.errors import run
-from stamp.io import read_table, write_json
+from stamp.core.artifacts import read_table, write_json
+from stamp.core.errors import run
+from stamp.data.download import complete
 
 
 def main(smk):
     params, name = smk.params, smk.wildcards.dataset
     paths = read_table(smk.input[0], dataset=name)["path"].to_list()
-    help = importlib.import_module(f"stamp.datasets.{params.adapter}").HELP
+    help = importlib.import_module(f"stamp.data.adapters.{params.adapter}").HELP
     found = complete(name, paths, Path(params.root), params.url, params.access, help)
     write_json(smk.output[0], found)
 

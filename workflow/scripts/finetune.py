@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from stamp.device import claim
-from stamp.errors import UserError, run
-from stamp.finetune import drop_checkpoint, finetune, read_part
-from stamp.io import write_json
+from stamp.core.artifacts import write_json
+from stamp.core.device import claim
+from stamp.core.errors import UserError, run
+from stamp.models.training.finetune import drop_checkpoint, finetune, read_part
 from stamp.models.weights import write_weights
 
 

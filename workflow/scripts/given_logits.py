@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from stamp.errors import UserError, run
-from stamp.io import write_arrays
-from stamp.models.given import card, logits_of
+from stamp.core.artifacts import write_arrays
+from stamp.core.errors import UserError, run
+from stamp.models.loaders.precomputed import card, logits_of
 
 
 def main(smk):

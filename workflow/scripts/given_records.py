@@ -3,11 +3,11 @@
 import numpy as np
 import polars as pl
 
-from stamp.errors import UserError, run
-from stamp.io import write_arrays
-from stamp.models.given import card, logits_of
-from stamp.predictions import COLUMNS, records_of
-from stamp.views import scored_classes
+from stamp.core.artifacts import write_arrays
+from stamp.core.errors import UserError, run
+from stamp.data.views import scored_classes
+from stamp.inference.predictions import COLUMNS, records_of
+from stamp.models.loaders.precomputed import card, logits_of
 
 
 def main(smk):

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from stamp.errors import run
-from stamp.io import read_table, write_table
-from stamp.leaderboard import leaderboard
+from stamp.core.artifacts import read_table, write_table
+from stamp.core.errors import run
+from stamp.report.leaderboard import leaderboard
 
 
 def main(smk):

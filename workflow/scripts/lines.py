@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from stamp.errors import run
-from stamp.io import read_json, write_table
+from stamp.core.artifacts import read_json, write_table
+from stamp.core.errors import run
+from stamp.inference.outputs import read_outputs
+from stamp.metrics.agreement_on_the_line import decided, line_rows
 from stamp.metrics.measure import Material
 from stamp.metrics.reading import cached, columns
-from stamp.metrics.together import decided, line_rows
-from stamp.outputs import read_outputs
 
 
 def main(smk):

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from stamp.device import claim
-from stamp.errors import run
-from stamp.io import read_table
-from stamp.logits import card, extract, load_named
-from stamp.pixels import PixelCache
+from stamp.core.artifacts import read_table
+from stamp.core.device import claim
+from stamp.core.errors import run
+from stamp.images.pixels import PixelCache
+from stamp.inference.logits import card, extract, load_named
 
 
 def main(smk):

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from stamp.errors import run
-from stamp.io import whole, write_table
-from stamp.main_table import main_table, markdown
+from stamp.core.artifacts import whole, write_table
+from stamp.core.errors import run
+from stamp.report.main_table import main_table, markdown
 
 
 def main(smk):

@@ -3,13 +3,13 @@
 import importlib
 from pathlib import Path
 
-from stamp.errors import run
-from stamp.io import write_table
-from stamp.views import check_index
+from stamp.core.artifacts import write_table
+from stamp.core.errors import run
+from stamp.data.views import check_index
 
 
 def main(smk):
-    adapter = importlib.import_module(f"stamp.datasets.{smk.params.adapter}")
+    adapter = importlib.import_module(f"stamp.data.adapters.{smk.params.adapter}")
     folder = Path(smk.output.index).parent
     index = adapter.build(smk.params.options, folder, smk.params.seed)
     name = smk.wildcards.dataset

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from stamp.errors import run
-from stamp.io import read_json, read_table, write_table
-from stamp.outputs import read_outputs
-from stamp.scoring import Design, matched_rows
+from stamp.core.artifacts import read_json, read_table, write_table
+from stamp.core.errors import run
+from stamp.inference.outputs import read_outputs
+from stamp.scoring.score import Design, matched_rows
 
 
 def main(smk):

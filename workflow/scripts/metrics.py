@@ -2,12 +2,12 @@
 
 import polars as pl
 
-from stamp.errors import run
-from stamp.io import read_json, read_table, write_table
+from stamp.core.artifacts import read_json, read_table, write_table
+from stamp.core.errors import run
+from stamp.inference.outputs import present, read_outputs
 from stamp.metrics.further import Elsewhere, Further
 from stamp.metrics.measure import Material, metric_rows
 from stamp.metrics.reading import cached, columns, first_pairs, images_of, streamed
-from stamp.outputs import present, read_outputs
 
 
 def main(smk):

@@ -2,12 +2,12 @@
 
 from importlib import import_module
 
-from stamp.errors import run
-from stamp.io import read_json, read_table, write_table
-from stamp.outputs import read_outputs
-from stamp.profiles import as_table
-from stamp.profiles.material import Material
-from stamp.scoring import Design
+from stamp.core.artifacts import read_json, read_table, write_table
+from stamp.core.errors import run
+from stamp.inference.outputs import read_outputs
+from stamp.report.profiles import as_table
+from stamp.report.profiles.material import Material
+from stamp.scoring.score import Design
 
 
 def main(smk):
@@ -18,7 +18,7 @@ def main(smk):
     temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
     manifest = str(smk.input.passes) if smk.input.passes else None
     material = Material.of(source, pairs, design, params.order, temperature, manifest)
-    found = import_module(f"stamp.profiles.{smk.wildcards.profile}").rows(material)
+    found = import_module(f"stamp.report.analyses.{smk.wildcards.profile}.profile").rows(material)
     provenance = {"model": model, "study": study, "profile": smk.wildcards.profile}
     write_table(smk.output[0], as_table(model, list(found)), provenance)
 

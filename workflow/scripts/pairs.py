@@ -1,9 +1,9 @@
 """Draw a study's pairs from the index of its source."""
 
-from stamp.errors import run
-from stamp.io import read_table, write_table
-from stamp.sampling import study_pairs
-from stamp.views import select
+from stamp.core.artifacts import read_table, write_table
+from stamp.core.errors import run
+from stamp.data.pair_table import study_pairs
+from stamp.data.views import select
 
 
 def main(smk):

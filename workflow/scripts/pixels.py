@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from stamp.errors import run
-from stamp.io import read_table
-from stamp.pixels import write_cache
-from stamp.preprocessing import Preprocessing
+from stamp.config.preprocessing import Preprocessing
+from stamp.core.artifacts import read_table
+from stamp.core.errors import run
+from stamp.images.pixels import write_cache
 
 
 def main(smk):

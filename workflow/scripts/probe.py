@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from stamp.errors import UserError, run
-from stamp.io import ids_digest, read_arrays, read_table, write_arrays, write_json
-from stamp.probe import DEFAULTS, fit
-from stamp.views import labels
+from stamp.core.artifacts import ids_digest, read_arrays, read_table, write_arrays, write_json
+from stamp.core.errors import UserError, run
+from stamp.data.views import labels
+from stamp.models.training.probe import DEFAULTS, fit
 
 
 def split(smk, name, view, features):

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from stamp.device import claim
-from stamp.errors import run
-from stamp.logits import card, load_named
-from stamp.passes import digests
-from stamp.preprocessing import Preprocessing
-from stamp.records import extract_records
-from stamp.views import scored_classes
+from stamp.config.preprocessing import Preprocessing
+from stamp.core.device import claim
+from stamp.core.errors import run
+from stamp.data.views import scored_classes
+from stamp.inference.logits import card, load_named
+from stamp.inference.passes import digests
+from stamp.inference.records import extract_records
 
 
 def main(smk):

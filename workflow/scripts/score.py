@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from stamp.errors import run
-from stamp.io import read_json, read_table, write_arrays, write_table
-from stamp.outputs import read_outputs
-from stamp.scoring import Design, score_counts, score_table
+from stamp.core.artifacts import read_json, read_table, write_arrays, write_table
+from stamp.core.errors import run
+from stamp.inference.outputs import read_outputs
+from stamp.scoring.score import Design, score_counts, score_table
 
 
 def main(smk):

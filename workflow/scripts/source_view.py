@@ -1,8 +1,8 @@
 """The images of a study's pairs, and its calibration images."""
 
-from stamp.errors import run
-from stamp.io import read_table, write_table
-from stamp.sampling import source_rows
+from stamp.core.artifacts import read_table, write_table
+from stamp.core.errors import run
+from stamp.data.pair_table import source_rows
 
 
 def main(smk):

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from stamp.device import claim
-from stamp.errors import run
-from stamp.extraction import Images
-from stamp.io import read_table
-from stamp.pass_jobs import Job, write_none
-from stamp.passes import TARGETS
-from stamp.pixels import PixelCache
+from stamp.core.artifacts import read_table
+from stamp.core.device import claim
+from stamp.core.errors import run
+from stamp.images.pixels import PixelCache
+from stamp.inference.extraction import Images
+from stamp.inference.pass_jobs import Job, write_none
+from stamp.inference.passes import TARGETS
 
 
 def main(smk):

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from stamp.errors import run
-from stamp.io import read_table, write_json
+from stamp.core.artifacts import read_table, write_json
+from stamp.core.errors import run
+from stamp.data.views import labels
+from stamp.images.pixels import PixelCache
+from stamp.models.training.train import train
 from stamp.models.weights import write_weights
-from stamp.pixels import PixelCache
-from stamp.training import train
-from stamp.views import labels
 
 
 def main(smk):

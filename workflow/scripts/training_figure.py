@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from stamp.errors import run
-from stamp.figures.style import save
-from stamp.figures.training import draw
-from stamp.io import read_json, write_table
+from stamp.core.artifacts import read_json, write_table
+from stamp.core.errors import run
+from stamp.report.figures.training import draw
+from stamp.report.plot.style import save
 
 
 def main(smk):

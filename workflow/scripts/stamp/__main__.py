@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 
-from stamp import commands
-from stamp.errors import UserError
+from stamp import cli as commands
+from stamp.core.errors import UserError
 
 
 def parser() -> argparse.ArgumentParser:

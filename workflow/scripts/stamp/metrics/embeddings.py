@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stamp.metrics.outputs import NO_IMAGES, ONE_IMAGE, Value
-from stamp.score import exact_groups
+from stamp.scoring.stamp import exact_groups
 
 Array = NDArray[np.float64]
 Pairs = tuple[ArrayLike, ArrayLike]

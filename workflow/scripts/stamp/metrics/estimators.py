@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stamp.auroc import MINIMUM, shortage
 from stamp.metrics.outputs import Value
+from stamp.stats.auroc import MINIMUM, shortage
 
 Array = NDArray[np.float64]
 Estimate = Callable[[Array, Array, Array], float]

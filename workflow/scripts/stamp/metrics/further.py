@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from stamp.inference.passes import NotAvailable, note_of, read_pass
 from stamp.metrics import embeddings, perturbed
 from stamp.metrics.outputs import Value
-from stamp.passes import NotAvailable, note_of, read_pass
-from stamp.score import health, probabilities, squared_distances
+from stamp.scoring.stamp import health, probabilities, squared_distances
 
 Pairs = tuple[np.ndarray, np.ndarray]
 NO_PASSES = "no further forward passes were made"

@@ -11,20 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.config.metrics import COLUMNS, metrics_of
+from stamp.data.views import labels as read_labels
+from stamp.data.views import scored_classes
+from stamp.inference.outputs import Outputs
 from stamp.metrics import estimators, outputs
-from stamp.metrics.further import (
-    DEGENERATE,
-    NO_PASSES,
-    Further,
-    further_values,
-    target_distance,
-)
+from stamp.metrics.further import DEGENERATE, NO_PASSES, Further, further_values, target_distance
 from stamp.metrics.outputs import Value
-from stamp.metrics.registry import COLUMNS, metrics_of
-from stamp.outputs import Outputs
-from stamp.score import probabilities
-from stamp.views import labels as read_labels
-from stamp.views import scored_classes
+from stamp.scoring.stamp import probabilities
 
 NO_TARGETS = "the study keeps no target's outputs"
 NOT_FINITE = "not a finite number"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stamp.metrics.outputs import NO_IMAGES, NO_OUTPUTS, Value
-from stamp.score import stamp
+from stamp.scoring.stamp import stamp
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.inference.outputs import read_outputs, read_records
 from stamp.metrics.measure import Material, Records, columns_of
-from stamp.outputs import read_outputs, read_records
-from stamp.scoring import pair_rows
+from stamp.scoring.score import pair_rows
 
 Files = Iterable[str | Path]
-CONFIDENCE, ENTROPY = 2, 3  # columns of a record, see ``stamp.records``
+CONFIDENCE, ENTROPY = 2, 3  # columns of a record, see ``stamp.inference.records``
 
 
 def cached(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from stamp.errors import UserError, suggest
+from stamp.core.errors import UserError, suggest
 from stamp.models.torchvision_ops import timm
 
 

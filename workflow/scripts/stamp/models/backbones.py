@@ -15,19 +15,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from stamp.errors import UserError, suggest
+from stamp.core.errors import UserError, suggest
 from stamp.models.architectures import build, known
-from stamp.models.hubs import FILES
+from stamp.models.hub import FILES
 from stamp.models.torchvision_ops import timm
-from stamp.models.weights import (
-    ORIGINS,
-    State,
-    first_line,
-    fit,
-    hub_record,
-    located,
-    read_state,
-)
+from stamp.models.weights import ORIGINS, State, first_line, fit, hub_record, located, read_state
 
 Numbers = tuple[float, ...]
 

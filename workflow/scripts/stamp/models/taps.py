@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from stamp.errors import UserError
-from stamp.models.finetuned import classifier
+from stamp.core.errors import UserError
+from stamp.models.loaders.finetune import classifier
 
 SHARES = {"early": 0.25, "mid": 0.5, "late": 0.75, "penultimate": 1.0}
 STAGES = ("stages", "layers", "blocks")

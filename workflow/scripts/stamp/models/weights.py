@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import torch
 from torch import nn
 
-from stamp.errors import UserError, suggest
-from stamp.io import whole
-from stamp.models.hubs import is_commit
+from stamp.core.artifacts import whole
+from stamp.core.errors import UserError, suggest
+from stamp.models.hub import is_commit
 
 State = dict[str, torch.Tensor]
 Allowed = Callable[[str], bool]
@@ -162,7 +162,7 @@ def located(origin: Mapping[str, Any], what: str) -> Path:
 
 def _downloaded(url: str, sha256: str | None) -> Path:
     """A file from a URL, kept beside torch's own downloads."""
-    download = import_module("stamp.download")  # by name: how a file travels decides no number
+    download = import_module("stamp.data.transfer")  # by name: how a file travels decides no number
     name = Path(urlsplit(url).path).name or "weights"
     folder = Path(torch.hub.get_dir()) / "stamp" / hashlib.sha256(url.encode()).hexdigest()[:12]
     return download.fetch(download.Remote(url, name, sha256=sha256), folder)

@@ -1,0 +1,128 @@
+"""The images that a command's argument names: a data set, a study's source, a table or a folder."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from stamp.config.plan import FOLDERS, Dataset, Study, check, read_datasets, read_study, read_yaml
+from stamp.core.artifacts import read_table
+from stamp.core.errors import UserError, suggest
+from stamp.data.views import check_index
+
+CONFIG = "config/config.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An index and where it is from; ``help`` says how its images are got."""
+
+    name: str
+    index: pl.DataFrame
+    root: Path
+    border: int = 0
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What commands need of the configuration: its seed, its folders, its data sets."""
+
+    seed: int
+    results: str
+    device: str
+    folders: dict[str, str]
+    datasets: dict[str, Dataset]
+    allow_code: bool = False
+
+    def study(self, name: str) -> Study:
+        """A study by its name, checked with its zoo."""
+        folders = (Path(self.folders["studies"]), Path(self.folders["zoo"]))
+        return read_study(name, *folders, self.datasets, self.allow_code)
+
+    def has_study(self, name: str) -> bool:
+        return (Path(self.folders["studies"]) / f"{name}.yaml").is_file()
+
+
+def configuration(file: str = CONFIG) -> Configuration:
+    """The configuration's file, or defaults where there is none, as outside of a project."""
+    document: dict[str, Any] = {"seed": 0}
+    if Path(file).is_file():
+        document = read_yaml(Path(file), "configuration")
+        check("config", document, file)
+    folders = {**FOLDERS, **document.get("folders", {})}
+    sets = Path(folders["datasets"])
+    return Configuration(
+        seed=document["seed"],
+        results=document.get("results", "results").rstrip("/"),
+        device=document.get("device", "auto"),
+        folders=folders,
+        datasets=read_datasets(sets, document.get("data", "data").rstrip("/"))
+        if sets.is_file()
+        else {},
+        allow_code=document.get("allow_code", False),
+    )
+
+
+def read_options(texts: Sequence[str]) -> dict[str, Any]:
+    """``key=value`` arguments as options of an adapter; values are YAML: ``splits={test: 1}``."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"--option {text}: expected key=value")
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UserError(f"--option {text}: the value is no YAML") from None
+    return found
+
+
+def of_path(path: Path, options: Mapping[str, Any], seed: int) -> Named:
+    """A table's file by the adapter ``csv``, a folder by the adapter ``folder``."""
+    adapter, root, given = "folder", path, dict(options)
+    if path.is_file():
+        adapter, root, given = "csv", path.parent, {"table": path.name, **options}
+    module = importlib.import_module(f"stamp.data.adapters.{adapter}")
+    found = check_index(module.index(given, root, seed), str(path))
+    return Named(str(path), found, root, help="")
+
+
+def of_dataset(dataset: Dataset, settings: Configuration, seed: int) -> Named:
+    """A data set of the configuration; one that a rule makes is read from the results."""
+    module = importlib.import_module(f"stamp.data.adapters.{dataset.adapter}")
+    root = Path(dataset.root)
+    if dataset.made:
+        file = Path(settings.results) / "datasets" / dataset.key / "index.parquet"
+        if not file.is_file():
+            raise UserError(
+                f"data set '{dataset.key}' is made by the workflow and not made yet: run "
+                f"`snakemake --cores 2 {file}` first"
+            )
+        return Named(dataset.key, read_table(file), file.parent, dataset.border)
+    found = check_index(module.index(dataset.options, root, seed), dataset.key)
+    return Named(dataset.key, found, root, dataset.border, module.HELP)
+
+
+def of_argument(
+    argument: str, settings: Configuration, options: Mapping[str, Any], seed: int
+) -> Named:
+    """What an argument names: a file or a folder that is there, or a data set by its key."""
+    if argument in settings.datasets:
+        if options:
+            raise UserError(
+                f"--option is for a table or a folder; those of data set '{argument}' are in "
+                f"{settings.folders['datasets']}"
+            )
+        return of_dataset(settings.datasets[argument], settings, seed)
+    if Path(argument).exists():
+        return of_path(Path(argument), options, seed)
+    studies = sorted(file.stem for file in Path(settings.folders["studies"]).glob("*.yaml"))
+    known = suggest(argument, [*settings.datasets, *studies])
+    raise UserError(f"'{argument}' is no table, folder, data set or study: {known}")

@@ -1,0 +1,126 @@
+"""What Snakemake would do, and why, in its own words: a dry run, read.
+
+A dry run knows all that decides whether a job is due (files, parameters, code, sets of inputs), and
+asking it is the only way that can't disagree with the run itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stamp.core.errors import UserError
+
+STAGES = (
+    "download",
+    "make_dataset",
+    "find_dataset",
+    "find_images",
+    "pairs",
+    "source_view",
+    "view",
+    "pixels",
+    "train",
+    "finetune",
+    "features",
+    "probe",
+    "logits",
+    "records",
+    "passes",
+    "calibrate",
+    "score",
+    "matched",
+    "metrics",
+    "model_profile",
+    "evaluate",
+    "collect",
+    "lines",
+    "correlate",
+    "main_table",
+    "leaderboard",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that is due: its rule, wildcards, files, and Snakemake's reason for it."""
+
+    rule: str
+    wildcards: dict[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The rule and what it is done for, without the study and the model."""
+        parts = [value for key, value in self.wildcards.items() if key not in ("study", "model")]
+        return " ".join([self.rule, *parts])
+
+
+def read(text: str) -> list[Job]:
+    """The jobs in what a dry run printed, without the one that only asks for all of them."""
+    jobs: list[Job] = []
+    for block in re.split(r"\n(?=(?:local)?(?:rule|checkpoint) \w+:\n)", text)[1:]:
+        first, *lines = block.splitlines()
+        found = dict(_field(line) for line in lines if line.startswith("    ") and ": " in line)
+        wildcards = dict(
+            part.split("=", 1) for part in found.get("wildcards", "").split(", ") if "=" in part
+        )
+        rule = first.split()[1].rstrip(":")
+        outputs, logs = (
+            tuple(filter(None, found.get(key, "").split(", "))) for key in ("output", "log")
+        )
+        if rule != "all":
+            jobs.append(Job(rule, wildcards, outputs, logs, found.get("reason", "")))
+    return jobs
+
+
+def counted(jobs: Sequence[Job]) -> str:
+    """How many jobs there are of each rule, in the order of the stages."""
+    rules = [job.rule for job in jobs]
+    known = [rule for rule in STAGES if rule in rules]
+    others = sorted(set(rules) - set(known))
+    return ", ".join(f"{rule} {rules.count(rule)}" for rule in [*known, *others])
+
+
+def by_stage(jobs: Sequence[Job]) -> list[Job]:
+    """Jobs in the order of the stages, the source's first: a dry run prints them in any order."""
+    place = {rule: number for number, rule in enumerate(STAGES)}
+
+    def order(job: Job) -> tuple[int, bool, str]:
+        return place.get(job.rule, len(STAGES)), "source" not in job.wildcards.values(), job.name
+
+    return sorted(jobs, key=order)
+
+
+def _field(line: str) -> tuple[str, str]:
+    key, _, value = line.strip().partition(": ")
+    return key, value
+
+
+def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[Job]:
+    """The jobs that are due in the project of the current folder; ``config`` overrides its keys."""
+    if not Path("Snakefile").is_file():
+        raise UserError(f"no Snakefile in {Path.cwd()}: run this in the project's folder")
+    overrides = ["--config", *config] if config else []
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--nolock", "--cores", "1"]
+    done = subprocess.run(
+        [*command, *arguments, *overrides],
+        env={**os.environ, "NO_COLOR": "1"},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    if done.returncode:
+        said = [line for line in done.stdout.splitlines() if line.startswith("stamp: ")]
+        if said:
+            raise UserError(said[0].removeprefix("stamp: "))
+        last = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        raise UserError(f"snakemake --dry-run fails: {last[-1] if last else 'it says nothing'}")
+    return read(done.stdout)

@@ -1,0 +1,172 @@
+"""All statistics and figures of a table of your own: model, score, source metric and targets.
+
+No image is read and no model is run: the table is a CSV file with the columns model, score and
+source_metric; every other column of numbers is a target. The same functions as in a study's run
+write the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stamp.cli.arguments import at_least
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from stamp.cli.user_table import Own
+    from stamp.report.analysis import Data
+
+HELP = "statistics and figures of a table of your own (CSV)"
+FIGURES = ("targets", "ranks", "forest")
+FILTERS = ("all", "declared")  # one rule at the most sets models of such a table apart
+Write = tuple[Path, Callable[[Path], None]]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The table, where results go, and how the statistics are drawn."""
+    parser.add_argument("table", help="CSV with the columns model, score, source_metric, targets")
+    parser.add_argument("--out", required=True, help="folder that results are written to")
+    parser.add_argument("--title", help="what figures call the study (the table's file name)")
+    parser.add_argument("--controls", default="", help="columns to control for: depth,epochs")
+    parser.add_argument("--delta", type=float, help="outcome below which a model fails (median)")
+    parser.add_argument("--equivalence", type=float, help="margin of equal correlations (0.1)")
+    parser.add_argument("--seed", type=at_least(0), default=0)
+    parser.add_argument("--permutations", type=int, default=10_000)
+    parser.add_argument("--resamples", type=int, default=10_000)
+    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Everything is computed before the first file is written; then the main table is printed."""
+    from stamp.cli.user_table import read, study
+
+    settings = _settings(given)
+    controls = [name.strip() for name in given.controls.split(",") if name.strip()]
+    own = read(given.table, controls)
+    data = study(own, given.title or Path(given.table).stem, settings, given.seed)
+    out = Path(given.out)
+    options = {"delta": given.delta, "equivalence": given.equivalence}
+    main, writes = results(own, data, out, options)
+    for path, write in writes:
+        write(path)
+    print(main)
+    if own.ignored:
+        print(f"Columns without numbers, left alone: {', '.join(own.ignored)}.\n")
+    for place, what in (
+        ("leaderboard.csv", "models by score"),
+        ("statistics", "main table, correlations with all predictors, ranks"),
+        ("analyses", "one table, one by model and one sentence each"),
+        ("figures", "PNG and PDF"),
+    ):
+        print(f"{out / place}: {what}")
+
+
+def _settings(given: argparse.Namespace) -> dict[str, Any]:
+    from stamp.core.errors import UserError
+
+    for name in ("permutations", "resamples"):
+        if getattr(given, name) < 1:
+            raise UserError(f"--{name} {getattr(given, name)}: at least 1 is needed")
+    if not 0 < given.level < 1:
+        raise UserError(f"--level {given.level}: must lie between 0 and 1")
+    if given.equivalence is not None and not 0 < given.equivalence <= 2:
+        raise UserError(f"--equivalence {given.equivalence}: must lie above 0 and be 2 at the most")
+    return {name: getattr(given, name) for name in ("permutations", "resamples", "level")}
+
+
+def results(own: Own, data: Data, out: Path, options: Mapping[str, Any]) -> tuple[str, list[Write]]:
+    """The main table as text, and every file with the function that writes it."""
+    import polars as pl
+
+    from stamp.cli.user_table import ranks
+    from stamp.report.correlate import correlations
+    from stamp.report.main_table import main_table, markdown
+    from stamp.report.plot.data import Data as Drawn
+
+    kept = pl.col("filter").is_in(FILTERS)
+    scores = data.scores.drop("exact_stamp")  # empty, and no predictor
+    found = correlations(scores, data.outcomes, data.settings, data.seed).filter(kept)
+    places = ranks(own)
+    set_apart = data.scores["excluded"].is_not_null().any()
+    table = main_table(found if set_apart else found.filter(filter="all"), data.texts)
+    words = markdown(table, data.texts)
+    folder = out / "statistics"
+    writes = [
+        _table(out / "leaderboard.csv", _leaderboard(data, places)),
+        _table(folder / "correlations.csv", found),
+        _table(folder / "ranks.csv", places),
+        _table(folder / "main.csv", table),
+        _text(folder / "main.md", words),
+    ]
+    drawn = Drawn(data.scores, data.outcomes, found, places, data.models, data.texts)
+    return words, [*writes, *_figures(drawn, out), *_analyses(data, out, options)]
+
+
+def _leaderboard(data: Data, places: pl.DataFrame) -> pl.DataFrame:
+    """The leaderboard without the columns that a table of one's own leaves empty."""
+    from stamp.report.leaderboard import leaderboard
+
+    table = leaderboard(data.scores, data.outcomes, places, data.models)
+    return table[[name for name in table.columns if table[name].is_not_null().any()]]
+
+
+def _figures(drawn: Any, out: Path) -> Iterable[Write]:
+    from importlib import import_module
+
+    for name in FIGURES:
+        figure, table = import_module(f"stamp.report.analyses.{name}.figure").draw(drawn)
+        yield _table(out / "figures" / f"{name}.csv", table)
+        yield _picture(out / "figures" / f"{name}.png", figure)
+
+
+def _analyses(data: Data, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
+    """The analyses that read nothing but scores and outcomes, and their figures.
+
+    ``baselines`` is among them: of a table without metrics it compares the score with the source
+    metric and with accuracy on the line.
+    """
+    from dataclasses import replace
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    from stamp.config.analyses import ANALYSES, OPTIONS
+
+    for name in [one for one, inputs in ANALYSES.items() if not inputs or one == "baselines"]:
+        mine = replace(data, options={key: options.get(key) for key in OPTIONS.get(name, ())})
+        module = import_module(f"stamp.report.analyses.{name}.table")
+        table, models = module.table(mine), module.models(mine)
+        yield _table(out / "analyses" / f"{name}.csv", table)
+        yield _table(out / "analyses" / f"{name}_models.csv", models)
+        yield _text(out / "analyses" / f"{name}.txt", module.sentence(table) + "\n")
+        if find_spec(f"stamp.report.analyses.{name}.figure"):
+            figure = import_module(f"stamp.report.analyses.{name}.figure").draw(
+                table, models, data.texts
+            )
+            yield _picture(out / "figures" / f"{name}.png", figure)
+
+
+def _table(path: Path, table: pl.DataFrame) -> Write:
+    from stamp.core.artifacts import write_table
+
+    return path, lambda where: write_table(where, table, {})
+
+
+def _text(path: Path, words: str) -> Write:
+    from stamp.core.artifacts import whole
+
+    def write(where: Path) -> None:
+        with whole(where) as part:
+            part.write_text(words)
+
+    return path, write
+
+
+def _picture(path: Path, figure: Figure) -> Write:
+    from stamp.report.plot.style import save
+
+    return path, lambda where: save(figure, where, where.with_suffix(".pdf"))

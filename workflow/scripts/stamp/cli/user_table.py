@@ -1,0 +1,224 @@
+"""A user's own table of models, scores and outcomes, read and checked, in the shape of a study's.
+
+One row a model. ``model``, ``score`` and ``source_metric`` are required; ``label``, ``family``,
+``objective``, ``regime``, ``parameters``, ``low``, ``high`` (an interval of the score) and
+``excluded`` (why a model is set apart) may be there; every other column of numbers is a target.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.config.metrics import COLUMNS as METRICS
+from stamp.core.errors import UserError, suggest
+from stamp.report.analysis import Data
+from stamp.report.leaderboard import FLAGS
+from stamp.report.outcomes import MEAN, SOURCE, outcomes
+from stamp.report.paired import CONTROL
+from stamp.report.scoreboard import PARTS, RULES, TEXTS
+from stamp.scoring.score import COUNTS
+from stamp.stats.correlation import FEWEST
+from stamp.stats.ranks import mid_ranks
+
+REQUIRED = ("model", "score", "source_metric")
+SAID = ("label", "family", "objective", "regime")
+OPTIONAL = ("parameters", "low", "high")  # numbers; a cell may be empty
+RESERVED = (MEAN, SOURCE)
+NAMED = {*REQUIRED, *SAID, *OPTIONAL, "excluded"}
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A table that can be analysed: columns of numbers and of texts, one entry a model."""
+
+    models: list[str]
+    numbers: dict[str, list[float | None]]
+    texts: dict[str, list[str]]
+    targets: list[str]
+    controls: list[str]
+    ignored: list[str]
+
+
+def read(path: str | Path, controls: Sequence[str] = ()) -> Own:
+    """The user's table; the first mistake in it is raised, with its line and column."""
+    header, rows = _cells(Path(path))
+    for name in REQUIRED:
+        if name not in header:
+            known = [one for one in header if one not in REQUIRED]
+            raise UserError(f"{path}: the column '{name}' is missing: {suggest(name, known)}")
+    columns = {name: [row[at] for row in rows] for at, name in enumerate(header)}
+    _check_models(path, columns["model"])
+    for name in controls:
+        if name not in header or name in NAMED - {"parameters"}:
+            others = [one for one in header if one not in NAMED]
+            raise UserError(f"{path}: no column '{name}' to control for: {suggest(name, others)}")
+    free = [name for name in header if name not in NAMED and name not in controls]
+    ignored = [name for name in free if not any(_is_number(cell) for cell in columns[name])]
+    targets = [name for name in free if name not in ignored]
+    for name in targets:
+        if name in RESERVED or name.startswith(f"{SOURCE}:"):
+            raise UserError(f"{path}: a target can't have the reserved name '{name}'")
+    if not targets:
+        raise UserError(f"{path}: no target: every further column of numbers is one")
+    whole = ["score", "source_metric", *targets, *(one for one in controls if one != "parameters")]
+    numbers = {name: _numbers(path, name, columns, True) for name in whole}
+    numbers |= {name: _numbers(path, name, columns, False) for name in OPTIONAL if name in columns}
+    texts = {name: columns[name] for name in (*SAID, "excluded") if name in columns}
+    own = [name for name in controls if name != "parameters"]
+    return Own(columns["model"], numbers, texts, targets, own, ignored)
+
+
+def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows of a CSV file, without blank lines."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True)]
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: can't be read as CSV in UTF-8: {error}") from None
+    if not lines or not any(lines[0]):
+        raise UserError(f"{path}: the first line must name the columns")
+    header = lines[0]
+    for name in header:
+        if header.count(name) > 1:
+            raise UserError(f"{path}: the column '{name}' stands twice")
+    for number, row in enumerate(lines[1:], start=2):
+        if any(row) and len(row) != len(header):
+            raise UserError(
+                f"{path}, line {number}: {len(row)} cells, the header has {len(header)}"
+            )
+    return header, [row for row in lines[1:] if any(row)]
+
+
+def _check_models(path: str | Path, models: list[str]) -> None:
+    for at, name in enumerate(models):
+        if not name:
+            raise UserError(f"{path}: model {at + 1} has no name")
+        if name in models[:at]:
+            raise UserError(f"{path}: model '{name}' stands twice")
+    if len(models) < FEWEST:
+        raise UserError(f"{path}: {len(models)} models, at least {FEWEST} are needed")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(
+    path: str | Path, name: str, columns: dict[str, list[str]], whole: bool
+) -> list[float | None]:
+    """A column as numbers; ``whole``: an empty cell is a mistake."""
+    found: list[float | None] = []
+    for model, cell in zip(columns["model"], columns[name], strict=True):
+        where = f"{path}: model '{model}', column '{name}'"
+        if not cell and not whole:
+            found.append(None)
+            continue
+        if not cell:
+            raise UserError(f"{where}: no value, every model needs one")
+        if not _is_number(cell):
+            raise UserError(f"{where}: '{cell}' is not a number")
+        if not math.isfinite(float(cell)):
+            raise UserError(f"{where}: '{cell}' is not a finite number")
+        found.append(float(cell))
+    return found
+
+
+def study(own: Own, title: str, settings: dict[str, Any], seed: int) -> Data:
+    """The table as the analyses read a study; what it has not is empty."""
+    texts = {
+        "title": title,
+        "notice": "",
+        "task": "multiclass",
+        "level": settings["level"],
+        "targets": {name: name for name in own.targets},
+        "outcomes": dict.fromkeys(own.targets, "whole"),
+        "matched": [],
+        "relabelled": [],
+    }
+    table = evaluations(own)
+    unknown = {"se": pl.lit(None, dtype=pl.Float64), "n": pl.lit(None, dtype=pl.Int64)}
+    return Data(
+        scores=board(own),
+        outcomes=outcomes(table, texts["outcomes"]).with_columns(**unknown),
+        evaluations=table,
+        counts=pl.DataFrame(schema=COUNTS),
+        calibrations={},
+        metrics=pl.DataFrame(schema={"model": pl.String, **METRICS}),
+        models={
+            key: {
+                name: own.texts[name][at]
+                if name in own.texts and own.texts[name][at]
+                else (key if name == "label" else "all models")
+                for name in SAID
+            }
+            for at, key in enumerate(own.models)
+        },
+        texts=texts,
+        settings=settings,
+        seed=seed,
+    )
+
+
+def board(own: Own) -> pl.DataFrame:
+    """One row a model as in a study's scores; flags and parts that a table can't have are empty."""
+    count = len(own.models)
+    empty: list[Any] = [None] * count
+    excluded = [text or None for text in own.texts.get("excluded", empty)]
+    rules = ("excluded", *(f"excluded_{rule}" for rule in RULES))
+    texts = {**dict.fromkeys(TEXTS, empty), **dict.fromkeys(rules, excluded)}
+    numbers = {
+        **dict.fromkeys((*PARTS, "temperature"), empty),
+        **{name: own.numbers[name] for name in OPTIONAL if name in own.numbers},
+        **{f"{CONTROL}{name}": own.numbers[name] for name in own.controls},
+        **dict.fromkeys(("stamp", "raw"), own.numbers["score"]),
+    }
+    columns = {
+        **{name: pl.Series(column, dtype=pl.Float64) for name, column in numbers.items()},
+        **{name: pl.Series([False] * count) for name in FLAGS},
+        **{name: pl.Series(column, dtype=pl.String) for name, column in texts.items()},
+    }
+    return pl.DataFrame({"model": own.models, **columns})
+
+
+def evaluations(own: Own) -> pl.DataFrame:
+    """The source metric and every target as evaluations of the models."""
+    views = {SOURCE: "source_metric", **{name: name for name in own.targets}}
+    return pl.DataFrame(
+        [
+            {
+                "model": model,
+                "view": view,
+                "domain": "all",
+                "class": "top1",
+                "metric": "metric" if view == SOURCE else "outcome",
+                "value": value,
+                "se": None,
+                "n": None,
+            }
+            for view, column in views.items()
+            for model, value in zip(own.models, own.numbers[column], strict=True)
+        ],
+        schema_overrides={"se": pl.Float64, "n": pl.Int64},
+    )
+
+
+def ranks(own: Own) -> pl.DataFrame:
+    """Each model's rank by score, 1 the highest; a table without draws has no intervals of it."""
+    found = mid_ranks(-np.array(own.numbers["score"], dtype=float))
+    table = pl.DataFrame({"model": own.models, "rank": found})
+    none = pl.lit(None, dtype=pl.Float64)
+    return table.with_columns(low=none, high=none)

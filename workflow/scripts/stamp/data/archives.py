@@ -1,0 +1,348 @@
+"""Archives unpacked safely: nothing outside the folder, nothing half-written, nothing twice.
+
+Members are written here as plain files, never by ``tarfile`` or ``zipfile`` themselves: no link,
+device, owner or mode of an archive reaches the disk, so no member can be written through one.
+A link to another member becomes a copy of it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import posixpath
+import re
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from stamp.core.artifacts import whole
+from stamp.core.errors import UserError
+from stamp.core.progress import bar
+from stamp.data.transfer import require_space
+
+TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
+ENDINGS = (*TAR, ".zip", ".gz")
+BLOCK = 1 << 20
+LONGEST_LINK = 4096
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    UnicodeDecodeError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One entry of an archive: its name, its size, what kind it is and what a link points at."""
+
+    name: str
+    size: int
+    kind: str
+    link: str
+    handle: Any
+
+
+class Source(Protocol):
+    """What :func:`unpack` needs of an archive.
+
+    ``listed``: its members are known without reading it all. ``sized``: they say their full size.
+    """
+
+    listed: bool
+    sized: bool
+
+    def members(self) -> Iterator[Member]: ...
+
+    def open(self, member: Member) -> IO[bytes]: ...
+
+
+def unpack(
+    archive: Path,
+    folder: Path,
+    strip: str = "",
+    password: str | None = None,
+    members: Callable[[str], bool] | None = None,
+) -> list[str]:
+    """The files of an archive under ``folder``, by their relative names, in the archive's order.
+
+    ``strip`` is a leading folder to drop from names; ``members`` chooses by the names that are
+    left. A file that is there with the right size is not written again.
+    """
+    archive, folder = Path(archive), Path(folder)
+    if not archive.is_file():
+        raise UserError(f"{archive}: no such file")
+    strip = strip.strip("/")
+    with _damage(archive), open(archive, "rb") as raw, _source(archive, raw, password) as source:
+        work = _Work(archive, folder, strip, members or (lambda name: True), {})
+        listing = source.members()
+        if source.listed:
+            total, listing = work.plan(list(listing))
+        else:
+            total = archive.stat().st_size
+        with bar(None, archive.name, total, "B") as meter:
+
+            def tick(count: int) -> None:
+                meter.update(count if source.listed else max(0, raw.tell() - meter.n))
+
+            return work.run(source, listing, tick)
+
+
+@dataclass(slots=True)
+class _Work:
+    """What an unpacking has to do, and how far it is."""
+
+    archive: Path
+    folder: Path
+    strip: str
+    chosen: Callable[[str], bool]
+    known: dict[str, Member]
+
+    def plan(self, listing: list[Member]) -> tuple[int, Iterator[Member]]:
+        """Everything that can be wrong with a listed archive, before anything is written."""
+        for member in listing:
+            self.accept(member)
+        self.check_strip()
+        wanted = {}
+        for member in listing:
+            name = self.target(member)
+            if member.kind != "folder" and self.chosen(name):
+                wanted[name] = self.follow(member).size
+        missing = sum(size for name, size in wanted.items() if not _there(self.folder / name, size))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        require_space(self.archive.name, missing, self.folder)
+        return sum(wanted.values()), iter(listing)
+
+    def run(
+        self, source: Source, listing: Iterator[Member], tick: Callable[[int], None]
+    ) -> list[str]:
+        """Write what is wanted and missing; links last, when all members are known."""
+        done: dict[str, None] = {}
+        links = []
+        for member in listing:
+            self.accept(member)
+            name = self.target(member)
+            if member.kind == "folder" or not self.chosen(name):
+                continue
+            if member.kind == "file":
+                self.write(source, member, name, name in done, tick)
+            else:
+                links.append(member)
+            done[name] = None
+        for link in links:
+            self.write(source, self.follow(link), self.target(link), False, tick)
+        self.check_strip()
+        return list(done)
+
+    def write(
+        self, source: Source, member: Member, name: str, again: bool, tick: Callable[[int], None]
+    ) -> None:
+        path = self.folder / name
+        if not again and _there(path, member.size, source.sized):
+            tick(member.size)
+            return
+        written = 0
+        with whole(path) as part, source.open(member) as data, open(part, "wb") as file:
+            while block := data.read(BLOCK):
+                written += file.write(block)
+                tick(len(block))
+            if source.sized and written != member.size:
+                raise EOFError(f"{member.name} has {written} of {member.size} bytes")
+
+    def accept(self, member: Member) -> None:
+        """Refuse a member that would leave the folder; remember one that links may point at."""
+        if why := _unsafe(member):
+            raise UserError(
+                f"{self.archive}: member {member.name!r} {why}; it is not safe to unpack"
+            )
+        self.known[posixpath.normpath(member.name)] = member
+
+    def target(self, member: Member) -> str:
+        name = posixpath.normpath(member.name)
+        return name.removeprefix(f"{self.strip}/") if self.strip else name
+
+    def check_strip(self) -> None:
+        if self.strip and not any(name.startswith(f"{self.strip}/") for name in self.known):
+            raise UserError(f"{self.archive}: no member lies in a folder '{self.strip}'")
+
+    def follow(self, member: Member) -> Member:
+        """The file that a link, or a chain of them, ends at."""
+        passed = {member.name}
+        end: Member | None = member
+        while end is not None and end.kind == "link":
+            end = self.known.get(end.link)
+            if end is not None and end.name in passed:
+                end = None
+            passed |= {end.name} if end else set()
+        if end is None or end.kind != "file":
+            raise UserError(
+                f"{self.archive}: member {member.name!r} is a link to no file of the archive"
+            )
+        return end
+
+
+def _there(path: Path, size: int, sized: bool = True) -> bool:
+    if not path.is_file():
+        return False
+    found = path.stat().st_size
+    return size == (found if sized else found % 2**32)
+
+
+def _unsafe(member: Member) -> str:
+    """Why a member must not be unpacked, or nothing."""
+    name = member.name
+    if not name or "\0" in name:
+        return "has no usable name"
+    if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:[\\/]", name):
+        return "has an absolute path"
+    if ".." in re.split(r"[/\\]", name):
+        return "leads out of the folder by '..'"
+    if member.kind == "other":
+        return "is neither a file nor a folder"
+    if member.kind == "link" and (member.link.startswith("/") or member.link.split("/")[0] == ".."):
+        return "is a link that leads out of the folder"
+    return ""
+
+
+@contextmanager
+def _source(archive: Path, raw: IO[bytes], password: str | None) -> Iterator[Source]:
+    name = archive.name.lower()
+    if not name.endswith(ENDINGS):
+        raise UserError(f"{archive}: unknown kind of archive; known: {', '.join(ENDINGS)}")
+    if password is not None and not name.endswith(".zip"):
+        raise UserError(f"{archive}: only a .zip takes a password")
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(raw) as zipped:
+            yield _Zip(archive, zipped, password)
+    elif name.endswith(TAR):
+        with tarfile.open(fileobj=raw, mode="r:*", tarinfo=_Header) as tar:
+            yield _Tar(tar, listed=tar.fileobj is raw)
+    else:
+        yield _Gzip(archive.name[: -len(".gz")], raw)
+
+
+class _Header(tarfile.TarInfo):
+    """A header that is read strictly: ``tarfile`` takes a broken one for the archive's end."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:  # type: ignore[override]
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(str(error)) from None
+
+
+class _Tar:
+    sized = True
+
+    def __init__(self, tar: tarfile.TarFile, listed: bool):
+        self.tar, self.listed = tar, listed
+
+    def members(self) -> Iterator[Member]:
+        for info in self.tar:
+            if info.issym():
+                link = posixpath.join(posixpath.dirname(info.name), info.linkname)
+            else:
+                link = info.linkname
+            kinds = {"file": info.isreg(), "folder": info.isdir()}
+            kinds["link"] = info.issym() or info.islnk()
+            kind = next((kind for kind, true in kinds.items() if true), "other")
+            yield Member(info.name, info.size, kind, posixpath.normpath(link), info)
+        # What follows the end mark holds the checksum of a compressed archive.
+        while self.tar.fileobj is not None and self.tar.fileobj.read(BLOCK):
+            pass
+
+    def open(self, member: Member) -> IO[bytes]:
+        data = self.tar.extractfile(member.handle)
+        if data is None:
+            raise tarfile.ReadError(f"{member.name} has no content")
+        return data
+
+
+class _Zip:
+    listed = True
+    sized = True
+
+    def __init__(self, archive: Path, zipped: zipfile.ZipFile, password: str | None):
+        self.archive, self.zipped = archive, zipped
+        self.password = None if password is None else password.encode()
+
+    def members(self) -> Iterator[Member]:
+        for info in self.zipped.infolist():
+            mode = stat.S_IFMT(info.external_attr >> 16)
+            if info.filename.endswith("/"):
+                kind = "folder"
+            else:
+                kinds = {0: "file", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
+                kind = kinds.get(mode, "other")
+            member = Member(info.filename, info.file_size, kind, "", info)
+            yield self._with_link(member) if kind == "link" else member
+
+    def _with_link(self, member: Member) -> Member:
+        with self.open(member) as data:
+            text = data.read(LONGEST_LINK).decode("utf-8", "replace")
+        link = posixpath.normpath(posixpath.join(posixpath.dirname(member.name), text))
+        return Member(member.name, member.size, member.kind, link, member.handle)
+
+    def open(self, member: Member) -> IO[bytes]:
+        where = f"{self.archive}: member {member.name!r}"
+        try:
+            return self.zipped.open(member.handle, pwd=self.password)
+        except NotImplementedError:
+            raise UserError(f"{where} is packed or encrypted in a way that is not known") from None
+        except RuntimeError:
+            what = "needs a password" if self.password is None else "has another password"
+            raise UserError(f"{where} {what}") from None
+
+
+class _Gzip:
+    """One file; its end says its size modulo 2**32, enough to see that it is there already."""
+
+    listed = False
+    sized = False
+
+    def __init__(self, name: str, raw: IO[bytes]):
+        self.name, self.raw = name, raw
+
+    def members(self) -> Iterator[Member]:
+        size = self.raw.seek(0, 2)
+        self.raw.seek(max(0, size - 4))
+        length = int.from_bytes(self.raw.read(4), "little")
+        self.raw.seek(0)
+        yield Member(self.name, length, "file", "", None)
+
+    def open(self, member: Member) -> IO[bytes]:
+        return gzip.GzipFile(fileobj=self.raw)  # type: ignore[return-value]
+
+
+@contextmanager
+def _damage(archive: Path) -> Iterator[None]:
+    """What a broken archive or a failing disk raises, as one line."""
+    try:
+        yield
+    except BROKEN as error:
+        raise UserError(_damaged(archive, error)) from None
+    except OSError as error:
+        if error.errno is None:
+            raise UserError(_damaged(archive, error)) from None
+        raise UserError(
+            f"{error.filename2 or error.filename or archive}: {error.strerror}"
+        ) from None
+
+
+def _damaged(archive: Path, error: Exception) -> str:
+    why = " ".join(str(error).split()) or type(error).__name__
+    return f"{archive}: damaged ({why}); delete it and run again"

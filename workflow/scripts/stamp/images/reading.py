@@ -1,0 +1,68 @@
+"""Image files of any kind that the data sets come in, as pictures in gray or in colour."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from stamp.core.errors import UserError
+from stamp.images import dicom
+
+DICOM_SUFFIXES = (".dcm", ".dicom")
+KNOWN_HEADS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
+
+
+def open_picture(path: str | Path, channels: int) -> Image.Image:
+    """The picture in a file, in mode ``L`` (one channel) or ``RGB`` (three).
+
+    What a file is, its content says, not its name; only DICOM without a preamble is known by the
+    suffix ``.dcm`` or ``.dicom``. Gray in 16 bits is scaled by its full range, round(v / 257): it
+    is neither clipped nor stretched to what occurs. Colours in 16 bits lose their low byte, as
+    Pillow reads them: at most one level less. Fewer bits fill the range, a palette gives its
+    colours. Floating-point values have no range to scale by and are refused. Transparency is
+    ignored: a pixel has the colour stored for it. The orientation that an EXIF tag asks for is NOT
+    applied: radiographs and benchmarks are read as stored, as their published results were.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(132)
+        marked = head[128:] == b"DICM"
+        if marked or (_named_dicom(path) and not head.startswith(KNOWN_HEADS)):
+            return dicom.read(path, force=not marked).convert(_mode(channels))
+        with Image.open(path) as opened:
+            if opened.mode == "F":
+                raise UserError(
+                    f"{path}: has floating-point values, which have no range: save it with 8 or "
+                    "16 bits"
+                )
+            return _eight_bit(opened).convert(_mode(channels))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such image") from None
+    except (
+        OSError,
+        UnidentifiedImageError,
+        SyntaxError,
+        ValueError,
+        Image.DecompressionBombError,
+    ):
+        raise UserError(f"{path}: can't be read as an image") from None
+
+
+def _mode(channels: int) -> str:
+    return "L" if channels == 1 else "RGB"
+
+
+def _named_dicom(path: str | Path) -> bool:
+    return Path(path).suffix.lower() in DICOM_SUFFIXES
+
+
+def _eight_bit(picture: Image.Image) -> Image.Image:
+    """The picture in a mode that Pillow converts without clipping or a warning."""
+    if picture.mode == "I" or picture.mode.startswith("I;16"):
+        levels = np.clip(np.asarray(picture, dtype=np.float64), 0, 65535)
+        return Image.fromarray(np.rint(levels / 257).astype(np.uint8))
+    if picture.mode == "P" and "transparency" in picture.info:
+        return picture.convert("RGBA")
+    return picture

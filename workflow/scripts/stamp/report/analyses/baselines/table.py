@@ -1,0 +1,312 @@
+"""STAMP beside every other predictor, on one common set of models.
+
+Predictors that at least three quarters of the models have are compared over the models that have
+every one of them. A rarer one is compared over the models that have it, with STAMP and the source
+metric on those same models; it says so, and has no part in the average. A metric that no model has
+is listed with the reason. Correlations are given raw and oriented (times the direction in which a
+metric should point); differences and averages are of oriented ones. With ``mixed``, every predictor
+is also given over all the models that have it, as the paper's table does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.config.metrics import METRICS
+from stamp.report.analysis import (
+    DESCRIBED,
+    RHO,
+    Data,
+    describe,
+    frame,
+    kept,
+    nothing,
+    number,
+    shown_outcomes,
+    why,
+)
+from stamp.report.main_table import target_title
+from stamp.report.outcomes import MEAN, outcomes, source_outcome, values
+from stamp.report.paired import images
+from stamp.stats.correlation import FEWEST, metric_difference, paired_bootstrap, percentile_interval
+from stamp.stats.on_the_line import accuracy_on_the_line
+
+STAMP, SOURCE_METRIC, AVERAGE, ON_LINE = "stamp", "source_metric", "average", "on_the_line"
+TITLES = {STAMP: "STAMP", SOURCE_METRIC: "Source metric", ON_LINE: "Accuracy on the line"}
+NEEDS = {STAMP: "", SOURCE_METRIC: "labels", ON_LINE: "labels, target labels, other models"}
+FILTERS = ("all", "declared")
+MIXED = "mixed"
+SHARE = 0.75  # of the models, that a predictor must have to be in the common set
+CLIP = 10_000  # images where their number is not known: shares stay half of one off 0 and 1
+TABLE = {
+    "models": pl.String,
+    "outcome": pl.String,
+    "title": pl.String,
+    "predictor": pl.String,
+    "name": pl.String,
+    "needs": pl.String,
+    "direction": pl.Int64,
+    "n": pl.Int64,
+    "common": pl.Boolean,
+    "rho": pl.Float64,
+    "oriented": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    **{
+        f"{column}{end}": pl.Float64
+        for column in ("minus_stamp", "minus_source")
+        for end in ("", "_low", "_high", "_p", "_holm")
+    },
+    "least_holm": pl.Float64,
+    "reason": pl.String,
+}
+MODELS = {
+    **DESCRIBED,
+    "metric": pl.String,
+    "name": pl.String,
+    "view": pl.String,
+    "domain": pl.String,
+    "value": pl.Float64,
+    "reason": pl.String,
+}
+
+
+def models(data: Data) -> pl.DataFrame:
+    """Every metric of every model, of the source and of each target's domains."""
+    names = pl.DataFrame([{"metric": one.name, "name": one.title} for one in METRICS])
+    found = data.metrics.join(names, on="metric", how="left", maintain_order="left")
+    joined = describe(data).join(found, on="model", maintain_order="left_right")
+    return frame(joined.rows(named=True), MODELS)
+
+
+def metric_values(data: Data, name: str, outcome: str, keys: list[str]) -> np.ndarray:
+    """A metric of the models for an outcome; an estimate is that of the outcome's own images."""
+    rows = data.metrics.filter(pl.col("metric") == name)
+    own = rows.filter(pl.col("view").is_null())
+    if len(own):
+        known = dict(own.select("model", "value").iter_rows())
+        return np.array([np.nan if known.get(key) is None else known[key] for key in keys])
+    if rows.is_empty():
+        return np.full(len(keys), np.nan)
+    shaped = rows.with_columns(pl.lit("top1").alias("class"), se=pl.lit(None, dtype=pl.Float64))
+    tidy = outcomes(shaped, data.texts["outcomes"], data.texts["relabelled"])
+    return values(tidy, outcome, keys)
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """Holm's step-down correction (1979): p sorted, times m, m - 1, ..., made monotone."""
+    adjusted = np.full(len(p), np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    scaled = p[order] * (len(order) - np.arange(len(order)))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return adjusted
+
+
+def compared(data: Data, which: str, outcome: str) -> list[dict[str, Any]]:
+    """One row a predictor for one outcome: over a common set, or over its own models."""
+    board = kept(data, "declared" if which == MIXED else which, outcome)
+    keys = board["model"].to_list()
+    truth = values(data.outcomes, outcome, keys)
+    found = predictors(data, outcome, keys, board["score"].to_numpy(), truth)
+    direction = {one.name: one.direction for one in METRICS} | dict.fromkeys(TITLES, 1)
+    known = {name: ~(np.isnan(score) | np.isnan(truth)) for name, score in found.items()}
+    least = SHARE * known[STAMP].sum()
+    shared = [name for name in found if known[name].any() and known[name].sum() >= least]
+    if which == MIXED:
+        shared = []
+    common = np.all([known[name] for name in shared], axis=0) if shared else None
+    rows = []
+    for name in found:
+        row: dict[str, Any] = {
+            "models": which,
+            "outcome": outcome,
+            "title": target_title(outcome, data.texts),
+        }
+        row |= {**_about(name), "direction": direction[name]}
+        members = common if common is not None and name in shared else known[name]
+        if not known[name].any():
+            row["reason"] = _reason(data, name)
+        else:
+            row |= {"n": int(members.sum()), "common": name in shared}
+            if name not in shared and which != MIXED:
+                row["reason"] = f"{row['n']} of {len(keys)} models have it: no part in the average"
+        rows.append(row)
+    scores = {name: direction[name] * score for name, score in found.items()}
+    if common is not None:
+        _fill([row for row in rows if row.get("common")], scores, truth, common, data)
+    for row in rows:
+        if row.get("common") is False:
+            _fill([row], scores, truth, known[row["predictor"]], data)
+    return rows
+
+
+def predictors(
+    data: Data, outcome: str, keys: list[str], stamp: np.ndarray, truth: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Every predictor of an outcome, one number a model, NaN where a model has none.
+
+    Accuracy on the line is each model's outcome as the line through the other models' source and
+    target values predicts it: it needs their target labels, and is here for reference. Values
+    outside 0 to 1 have no probit, and no line.
+    """
+    beside = source_outcome(data.outcomes, outcome)
+    source = values(data.outcomes, beside, keys)
+    n = [images(data, name) or CLIP for name in (beside, outcome)]
+    shares = not (np.stack([source, truth]) < 0).any() and not (np.stack([source, truth]) > 1).any()
+    line = accuracy_on_the_line(source, truth, *n).loo if shares else np.full(len(keys), np.nan)
+    tried = [one.name for one in METRICS if (data.metrics["metric"] == one.name).any()]
+    return {
+        STAMP: stamp,
+        SOURCE_METRIC: source,
+        ON_LINE: line,
+        **{name: metric_values(data, name, outcome, keys) for name in tried},
+    }
+
+
+def _fill(
+    rows: list[dict[str, Any]],
+    scores: dict[str, np.ndarray],
+    truth: np.ndarray,
+    members: np.ndarray,
+    data: Data,
+) -> None:
+    """Put the correlations over these members, and differences on the same ones, into the rows."""
+    n = int(members.sum())
+    if n < FEWEST:
+        for row in rows:
+            row["reason"] = f"{n} models have it: at least {FEWEST} are needed"
+        return
+    own = [row["predictor"] for row in rows]
+    beside = [name for name in (STAMP, SOURCE_METRIC) if not np.isnan(scores[name][members]).any()]
+    names = list(dict.fromkeys([*own, *beside]))
+    numbers = _numbers(
+        np.stack([scores[name][members] for name in names]), truth[members], names, data
+    )
+    for row, found in zip(rows, numbers, strict=False):
+        row |= found | {"rho": row["direction"] * found["oriented"]}
+
+
+def _about(name: str) -> dict[str, Any]:
+    if name in TITLES:
+        return {"predictor": name, "name": TITLES[name], "needs": NEEDS[name]}
+    metric = next(one for one in METRICS if one.name == name)
+    return {"predictor": name, "name": metric.title, "needs": ", ".join(metric.needs)}
+
+
+def _reason(data: Data, name: str) -> str:
+    known = data.metrics.filter(pl.col("metric") == name)["reason"].drop_nulls()
+    return f"not available: {known[0]}" if len(known) else "not available"
+
+
+def _numbers(
+    scores: np.ndarray, truth: np.ndarray, names: list[str], data: Data
+) -> list[dict[str, float]]:
+    """Oriented rho, its interval, and its differences from STAMP's and the source metric's."""
+    level = data.settings["level"]
+    drawn = paired_bootstrap(scores, truth, data.settings["resamples"], data.seed)
+    interval = percentile_interval(drawn.draws, level)
+    rows = []
+    for place, name in enumerate(names):
+        row = {"oriented": float(drawn.rho[place, 0])}
+        row |= {"low": float(interval.low[place, 0]), "high": float(interval.high[place, 0])}
+        for other, column in ((STAMP, "minus_stamp"), (SOURCE_METRIC, "minus_source")):
+            if other in names and other != name:
+                gap = metric_difference(drawn, place, names.index(other), level)
+                row |= {column: float(gap.difference[0]), f"{column}_p": float(gap.p[0])}
+                row |= {f"{column}_low": float(gap.low[0]), f"{column}_high": float(gap.high[0])}
+        rows.append(row)
+    return rows
+
+
+def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[str, Any]]:
+    """The mean over the targets' outcomes of each predictor's rho, relabelled sources left out.
+
+    One over fewer outcomes than STAMP's says so: averages over other targets do not compare.
+    """
+    counted = [
+        row
+        for row in rows
+        if row["outcome"] != MEAN
+        and row["outcome"].partition("/")[0] not in relabelled
+        and (row.get("common") or row["models"] == MIXED)
+    ]
+    by_name = {
+        name: [row for row in counted if row["predictor"] == name and row.get("rho") is not None]
+        for name in dict.fromkeys(row["predictor"] for row in counted)
+    }
+    every = max(map(len, by_name.values()), default=0)
+    found = []
+    for own in by_name.values():
+        if own:
+            mean = {key: float(np.mean([row[key] for row in own])) for key in ("rho", "oriented")}
+            same = {key: own[0][key] for key in ("models", "predictor", "name", "needs")}
+            words = {"outcome": AVERAGE, "title": f"Average over {len(own)} outcomes"}
+            counts = {row["n"] for row in own}
+            n: dict[str, Any] = {"n": counts.pop()} if len(counts) == 1 else {}
+            fewer = f"over {len(own)} of {every} outcomes: not compared with the other averages"
+            n["reason"] = fewer if len(own) < every else None
+            found.append({**same, **words, "direction": own[0]["direction"], **mean, **n})
+    return found
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Every predictor with every outcome under each filter, Holm-corrected within a filter.
+
+    ``least_holm`` is the least that the smallest corrected p can be, 2 m / (B + 1) of m tests and B
+    resamples: where it is not below 0.05, nothing could be.
+    """
+    names = shown_outcomes(data)
+    if not names:
+        return nothing(TABLE, "the study has no targets, so there is no outcome")
+    every: list[dict[str, Any]] = []
+    for which in (*FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
+        rows = [row for outcome in names for row in compared(data, which, outcome)]
+        for column in ("minus_stamp", "minus_source"):
+            p = np.array([row.get(f"{column}_p", np.nan) for row in rows], dtype=float)
+            least = min(1.0, 2 * int((~np.isnan(p)).sum()) / (data.settings["resamples"] + 1))
+            for row, corrected in zip(rows, holm(p), strict=True):
+                row[f"{column}_holm"] = corrected
+                row["least_holm"] = least
+        every += rows + _averages(rows, data.texts["relabelled"])
+    return frame(every, TABLE)
+
+
+def sentence(table: pl.DataFrame) -> str:
+    """Which predictor did best on the average, where STAMP stands, and how many differ from it.
+
+    The source metric, which needs no target data either, stands beside it. Accuracy on the line,
+    which knows the other models' target labels, does not compete, nor does an average over fewer
+    outcomes.
+    """
+    if reason := why(table):
+        return f"No comparison: {reason}."
+    rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == AVERAGE))
+    rows = rows.filter((pl.col("predictor") != ON_LINE) & pl.col("reason").is_null())
+    rows = rows.drop_nulls("oriented").sort("oriented", descending=True)
+    if rows.is_empty():
+        return "No comparison: no predictor has a correlation."
+    best = rows.row(0, named=True)
+    place = rows["predictor"].to_list().index(STAMP) + 1 if STAMP in rows["predictor"] else None
+    own = rows.filter(pl.col("predictor") == STAMP)["oriented"]
+    tested = table.filter(
+        (pl.col("models") == "declared") & pl.col("minus_stamp_holm").is_not_null()
+    )
+    apart = int((tested["minus_stamp_holm"] < 0.05).sum())
+    said = (
+        f"Of {len(rows)} predictors, {best['name']} has the largest oriented {RHO} on the average "
+    )
+    said += f"over targets, {number(best['oriented'])}"
+    if place is not None:
+        said += f"; STAMP is in place {place} with {number(own[0])}"
+    source = rows.filter(pl.col("predictor") == SOURCE_METRIC)["oriented"]
+    if len(source) and best["predictor"] != SOURCE_METRIC:
+        said += f", the source metric has {number(source[0])}"
+    tests = f"{apart} of {len(tested)} differences from STAMP have p < 0.05"
+    least = tested["least_holm"].max()
+    if isinstance(least, float) and least >= 0.05:
+        tests += f" (none could: so many tests of so few resamples have p {least:.2g} at the least)"
+    return f"{said}. After Holm's correction {tests}."

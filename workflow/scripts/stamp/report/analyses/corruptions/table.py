@@ -1,0 +1,153 @@
+"""How well the score predicts each kind of corruption: a row a kind, then mean, least and most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.report.analysis import (
+    AGREEMENT,
+    DESCRIBED,
+    RHO,
+    Data,
+    agreement,
+    by_model,
+    describe,
+    filters,
+    frame,
+    kept,
+    mean_known,
+    nothing,
+    number,
+    numbered,
+    whole_mean,
+    why,
+)
+from stamp.report.main_table import target_title
+
+TABLE = {
+    "models": pl.String,
+    "target": pl.String,
+    "title": pl.String,
+    "corruption": pl.String,
+    "severities": pl.Int64,
+    "value": pl.Float64,
+    **AGREEMENT,
+    "which": pl.String,
+    "reason": pl.String,
+}
+MODELS = {
+    **DESCRIBED,
+    "target": pl.String,
+    "corruption": pl.String,
+    "severities": pl.Int64,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "reason": pl.String,
+}
+NOTHING = "no target has two or more kinds of corruption: domains named kind-severity, as blur-3"
+MEANS = ("value", "rho", "partial", "source_metric_rho")
+
+
+def kinds(data: Data) -> pl.DataFrame:
+    """Every model's mean over the severities of each kind, of the targets with several kinds."""
+    rows = numbered(data)
+    several = rows.group_by("target").agg(pl.col("kind").n_unique()).filter(pl.col("kind") > 1)
+    rows = rows.filter(pl.col("target").is_in(several["target"].implode()))
+    return rows.group_by("model", "target", "kind", maintain_order=True).agg(
+        whole_mean(), pl.col("metric").first(), severities=pl.len().cast(pl.Int64)
+    )
+
+
+def models(data: Data) -> pl.DataFrame:
+    """Every model's value on each kind."""
+    found = kinds(data).rename({"kind": "corruption"})
+    if found.is_empty():
+        return nothing(MODELS, NOTHING)
+    joined = describe(data).join(found, on="model", maintain_order="left_right")
+    return frame(joined.rows(named=True), MODELS)
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Rho of score and accuracy over models for each kind, then over the kinds.
+
+    A kind's accuracy is the mean over its severities, ``value`` its mean over the row's models. The
+    rows ``min`` and ``max`` repeat those of the kinds with the least and largest rho, which
+    ``which`` names; ``mean`` is the mean over the kinds that have a rho.
+    """
+    found, rows = kinds(data), []
+    if found.is_empty():
+        return nothing(TABLE, NOTHING)
+    for which in filters(data):
+        for (target,), part in found.group_by("target", maintain_order=True):
+            own = [
+                _row(data, which, str(target), str(kind), each)
+                for (kind,), each in part.group_by("kind", maintain_order=True)
+            ]
+            rows += own + _summary(own)
+    return frame(rows, TABLE)
+
+
+def _row(data: Data, which: str, target: str, kind: str, values: pl.DataFrame) -> dict[str, Any]:
+    board = kept(data, which, target)
+    keys, truth = board["model"].to_list(), by_model(values, board["model"])
+    score = board["score"].to_numpy()
+    return {
+        "models": which,
+        "target": target,
+        "title": target_title(target, data.texts),
+        "corruption": kind,
+        "severities": values["severities"][0],
+        "value": mean_known(np.where(np.isnan(score), np.nan, truth)),
+        **agreement(data, target, keys, score, truth),
+    }
+
+
+def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows ``mean``, ``min`` and ``max`` over the kinds."""
+    common = {name: rows[0][name] for name in ("models", "target", "title")}
+    known = [row for row in rows if row["reason"] is None]
+    if not known:
+        reason = f"no kind has a {RHO}"
+        return [{**common, "corruption": name, "reason": reason} for name in ("mean", "min", "max")]
+    columns = frame(known, dict.fromkeys(MEANS, pl.Float64))
+    mean: dict[str, Any] = {**common, "corruption": "mean"}
+    mean |= {name: columns[name].mean() for name in MEANS}
+    if len({row["n"] for row in known}) == 1:
+        mean["n"] = known[0]["n"]
+    partial = int(columns["partial"].is_not_null().sum())
+    for name, having in (("reason", len(known)), ("partial_reason", partial)):
+        if having < len(rows):
+            mean[name] = f"over the {having} of {len(rows)} kinds that have it"
+    ends = []
+    for name, end in (("min", min), ("max", max)):
+        row = end(known, key=lambda one: one["rho"])
+        ends.append({**row, "corruption": name, "which": row["corruption"]})
+    return [mean, *ends]
+
+
+def sentence(table: pl.DataFrame) -> str:
+    """The mean over kinds with the least and the largest rho, for each target."""
+    if reason := why(table):
+        return f"No table of corruptions: {reason}."
+    parts = []
+    declared = table.filter(pl.col("models") == "declared")
+    for (_,), rows in declared.group_by("target", maintain_order=True):
+        ends = {row["corruption"]: row for row in rows.tail(3).iter_rows(named=True)}
+        mean, least, most = (ends[name] for name in ("mean", "min", "max"))
+        if mean["rho"] is None:
+            parts.append(f"{mean['title']}: {mean['reason']}.")
+            continue
+        own = rows.head(len(rows) - 3)
+        positive = int((own["rho"] > 0).sum())
+        parts.append(
+            f"{mean['title']}: {RHO} of STAMP with the models' results is {number(mean['rho'])} "
+            f"in the mean over {len(own)} kinds of corruption, from {number(least['rho'])} "
+            f"({least['which']}) to {number(most['rho'])} ({most['which']}), and above 0 for "
+            f"{positive} of them; that of the source metric is "
+            f"{number(mean['source_metric_rho'])} in the mean, and the partial {RHO} given it "
+            f"{number(mean['partial'])}."
+        )
+    return " ".join(parts)

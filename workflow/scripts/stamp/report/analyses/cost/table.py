@@ -1,0 +1,138 @@
+"""What each predictor costs, as measured: images forwarded and seconds, per model and in total.
+
+A predictor is counted as if it were the only one: the forward passes on the source that it shares
+with STAMP are in its cost too, and ``extra_images`` and ``extra_seconds`` are what it takes beyond
+STAMP's. Seconds are those of the workflow's own jobs, their start included, on whatever machine ran
+them. Estimates for targets are for all targets together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from stamp.config.metrics import METRICS
+from stamp.report.analysis import Data, describe, frame, nothing, why
+from stamp.report.outcomes import SOURCE
+
+STAMP, SOURCE_METRIC = "STAMP", "Source metric"
+FORWARD, ID = "logits", "id"  # the stage, and the view of further labeled source images
+TABLE = {
+    "predictor": pl.String,
+    "members": pl.String,
+    "models": pl.Int64,
+    "images_per_model": pl.Float64,
+    "seconds_per_model": pl.Float64,
+    "images": pl.Int64,
+    "seconds": pl.Float64,
+    "extra_images": pl.Int64,
+    "extra_seconds": pl.Float64,
+    "times_stamp": pl.Float64,
+    "labels": pl.Boolean,
+    "target_images": pl.Boolean,
+    "other_models": pl.Boolean,
+    "reason": pl.String,
+}
+MODELS = {
+    "model": pl.String,
+    "label": pl.String,
+    "stage": pl.String,
+    "part": pl.String,
+    "images": pl.Int64,
+    "seconds": pl.Float64,
+}
+
+
+def models(data: Data) -> pl.DataFrame:
+    """Every measured job of every model; a job of all models together has no model."""
+    said = describe(data).select("model", "label")
+    found = data.costs.join(said, on="model", how="left", maintain_order="left")
+    return frame(found.rows(named=True), MODELS)
+
+
+def table(data: Data) -> pl.DataFrame:
+    """One row a group of predictors that take the same passes."""
+    if data.costs.is_empty():
+        return nothing(TABLE, "no job of the study has been measured")
+    costs, count = data.costs, data.scores.height
+    source = _part(costs, FORWARD, [SOURCE])
+    own = _sum(source, _part(costs, "calibrate"), _part(costs, "score"))
+    rows = [_row(STAMP, STAMP, own, own, count, ())]
+    labeled = _part(costs, FORWARD, [SOURCE, ID])
+    rows.append(_row(SOURCE_METRIC, SOURCE_METRIC, _sum(labeled), own, count, ("labels",)))
+    for name, members in groups(data).items():
+        needs = tuple({need for one in members for need in one.needs})
+        parts = [source, _part(costs, "passes", sorted({k for one in members for k in one.passes}))]
+        if any(one.of_target and "probabilities" in one.needs for one in members):
+            theirs = (pl.col("stage") == FORWARD) & ~pl.col("part").is_in([SOURCE, ID])
+            parts.append(costs.filter(theirs))
+        parts.append(_part(costs, "metrics" if members[0].of_one_model else "lines"))
+        titles = ", ".join(one.title for one in members)
+        rows.append(_row(name, titles, _sum(*parts), own, count, needs))
+    return frame(rows, TABLE)
+
+
+def groups(data: Data) -> dict[str, list[Any]]:
+    """The metrics that the study has measured, by what they are made from."""
+    tried = set(data.metrics["metric"].unique())
+    found: dict[str, list[Any]] = {}
+    for one in METRICS:
+        if one.name in tried:
+            found.setdefault(one.group, []).append(one)
+    return found
+
+
+def _part(costs: pl.DataFrame, stage: str, parts: Sequence[str] | None = None) -> pl.DataFrame:
+    rows = costs.filter(pl.col("stage") == stage)
+    return rows if parts is None else rows.filter(pl.col("part").is_in(list(parts)))
+
+
+def _sum(*parts: pl.DataFrame) -> tuple[int, float]:
+    """Images and seconds of all these jobs."""
+    every = pl.concat(parts)
+    return int(every["images"].sum()), float(every["seconds"].sum())
+
+
+def _row(
+    name: str,
+    members: str,
+    whole: tuple[int, float],
+    stamp: tuple[int, float],
+    count: int,
+    needs: Sequence[str],
+) -> dict[str, Any]:
+    images, seconds = whole
+    return {
+        "predictor": name,
+        "members": members,
+        "models": count,
+        "images_per_model": images / count,
+        "seconds_per_model": seconds / count,
+        "images": images,
+        "seconds": seconds,
+        "extra_images": max(0, images - stamp[0]),
+        "extra_seconds": max(0.0, seconds - stamp[1]),
+        "times_stamp": seconds / stamp[1] if stamp[1] > 0 else None,
+        "labels": "labels" in needs,
+        "target_images": "target images" in needs,
+        "other_models": "other models" in needs,
+    }
+
+
+def sentence(table: pl.DataFrame) -> str:
+    """What STAMP takes a model, and the group that takes the longest beside it."""
+    if reason := why(table):
+        return f"No cost: {reason}."
+    own = table.row(0, named=True)
+    said = (
+        f"STAMP took {own['seconds_per_model']:.1f} s and {own['images_per_model']:,.0f} forwarded "
+        f"images a model ({own['models']} models, {own['seconds']:,.0f} s in total)"
+    )
+    others = table.filter(~pl.col("predictor").is_in([STAMP, SOURCE_METRIC]))
+    others = others.drop_nulls("times_stamp").sort("times_stamp")
+    if others.is_empty():
+        return f"{said}."
+    last = others.row(len(others) - 1, named=True)
+    return f"{said}; {last['predictor']} took {last['times_stamp']:.1f} times as long."

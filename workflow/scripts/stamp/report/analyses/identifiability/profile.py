@@ -1,0 +1,99 @@
+"""How far class centroids are apart in output space, and how steep the outputs are.
+
+``centroid_gap``: the mean over classes of the distance to the nearest other centroid; ``side_gap``
+(multilabel): the mean distance of a class's positives from its negatives; ``lipschitz``: ``mean_i
+max_k ||f(x_i + d_k) - f(x_i)|| / ||d_k||`` over small random perturbations d_k, f the output
+probabilities. A finite number of directions bounds the constant from below only.
+
+Two variants of the last: ``lipschitz_spectral``, the mean over images of the spectral norm of f's
+Jacobian at x_i, and ``lipschitz_pairs``, ``sqrt(SV / mean ||x_a - x_b||^2)`` over the semantic
+pairs of the score. All three are in the model's own input space, f at the temperature of scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from stamp.inference.passes import NotAvailable
+from stamp.report.profiles import entry
+from stamp.report.profiles.centroids import class_terms, members, side_gaps
+from stamp.report.profiles.material import Material
+from stamp.scoring.stamp import squared_distances
+
+
+def steepness(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """``max_k ||after_ki - before_i|| / norms_ki`` of each image, over d of some length."""
+    moved = np.linalg.norm(after - before, axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = np.where(norms > 0, moved / norms, -np.inf)
+    return slopes.max(axis=0)
+
+
+def rows(material: Material) -> Iterator[dict[str, Any]]:
+    """The gaps, those of each class, and the three kinds of steepness."""
+    yield from _gaps(material)
+    for name, measured in STEEPNESS.items():
+        try:
+            value, count = measured(material)
+        except NotAvailable as missing:
+            yield entry(name, reason=str(missing))
+        else:
+            yield entry(name, None, value, n=count)
+
+
+def _perturbed(material: Material) -> tuple[float, int]:
+    at, after, found = material.passes.outputs("perturbed")
+    # the pass's own outputs at x, which are as precise as those beside it
+    before = material.passes.probabilities("perturbed", found["base"])
+    slopes = steepness(before, after, found["norms"].astype(np.float64))
+    return float(slopes.mean()), len(at)
+
+
+def _spectral(material: Material) -> tuple[float, int]:
+    norms = material.passes.arrays("jacobian")["norms"]
+    return float(norms.mean(dtype=np.float64)), len(norms)
+
+
+def _pairs(material: Material) -> tuple[float, int]:
+    found, ends = material.passes.arrays("distances"), material.ends(material.design.semantic)
+    count = len(ends[0])
+    for name, rows in zip("ab", ends, strict=True):
+        if not np.array_equal(material.passes.rows(found[name][:count]), rows):
+            raise ValueError("the pass 'distances' is of other pairs than the score")
+    apart = float(found["squared"][:count].mean())
+    if apart == 0:
+        raise NotAvailable("the two images of every semantic pair are the same")
+    within = float(squared_distances(material.p, *ends).mean())
+    return float(np.sqrt(within / apart)), count
+
+
+STEEPNESS: dict[str, Callable[[Material], tuple[float, int]]] = {
+    "lipschitz": _perturbed,
+    "lipschitz_spectral": _spectral,
+    "lipschitz_pairs": _pairs,
+}
+
+
+def _gaps(material: Material) -> Iterator[dict[str, Any]]:
+    design = material.design
+    belong = members(material.labels, design.task, design.classes)
+    if len(belong.names) < 2:
+        few = f"{len(belong.names)} classes have enough labeled images for a centroid"
+        yield from (entry(name, reason=few) for name in ("centroid_gap", "side_gap"))
+        return
+    terms = class_terms(material.p, belong)
+    yield entry("centroid_gap", None, float(terms.gap.mean()), n=len(belong.names))
+    for name, gap, size in zip(belong.names, terms.gap, belong.sizes, strict=True):
+        yield entry("class_gap", name, float(gap), n=int(size))
+    if design.task == "multiclass":
+        yield entry("side_gap", reason="a class has no negatives of its own in a multiclass study")
+        return
+    sides = side_gaps(material.p, material.labels)
+    known = sides[~np.isnan(sides)]
+    if known.size:
+        yield entry("side_gap", None, float(known.mean()), n=known.size)
+    else:
+        yield entry("side_gap", reason="no class has enough positives and negatives")

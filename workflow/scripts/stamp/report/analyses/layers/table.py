@@ -1,0 +1,103 @@
+"""Where in a network STAMP comes from: its value layer by layer, and the gain of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import polars as pl
+
+from stamp.report.analysis import DESCRIBED, RHO, Data, describe, frame, number, p_text
+from stamp.report.profile_tables import (
+    ASSOCIATION,
+    STAMP,
+    Quantity,
+    associations,
+    by_part,
+    first_reason,
+    headline,
+    quantity,
+    with_outcome,
+)
+
+LAYERS = ("early", "mid", "late", "penultimate", "output")
+KINDS = ("raw", "normalised")
+ARROW = " to "
+STEPS = tuple(pairwise(LAYERS))
+SPANS = (("mid", "penultimate"),)  # the transition that the paper names
+DEEP = ("early", "penultimate")
+TABLE = {"kind": pl.String, "what": pl.String, "layer": pl.String, **ASSOCIATION}
+MODELS = {
+    **DESCRIBED,
+    "kind": pl.String,
+    "what": pl.String,
+    "layer": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "n": pl.Int64,
+    "outcome": pl.String,
+    "outcome_value": pl.Float64,
+    "reason": pl.String,
+}
+
+
+def features(data: Data, kind: str) -> Iterator[Quantity]:
+    """STAMP of each layer, the gain of each transition, and penultimate minus early.
+
+    ``what`` is ``layer``, ``gain`` (of neighbouring layers), ``span`` or ``deep minus early``.
+    """
+    at = {
+        layer: quantity(data, kind, layer, kind=kind, what="layer", layer=layer) for layer in LAYERS
+    }
+    yield from at.values()
+    for what, pairs in (("gain", STEPS), ("span", SPANS), ("deep minus early", (DEEP,))):
+        for first, second in pairs:
+            yield at[second].minus(at[first], what=what, layer=f"{first}{ARROW}{second}")
+
+
+def models(data: Data) -> pl.DataFrame:
+    """Every model's STAMP at each layer with its interval, and every difference."""
+    known = by_part(data, KINDS).with_columns(kind="quantity", layer="part", what=pl.lit("layer"))
+    said = {row["model"]: row for row in with_outcome(data, describe(data)).to_dicts()}
+    rows = [{**row, **said[row["model"]]} for row in known.to_dicts()]
+    for kind in KINDS:
+        for one in features(data, kind):
+            if one.about["what"] != "layer":
+                rows += [
+                    {**said[key], **one.about, "value": value}
+                    for key, value in one.values.items()
+                    if key in said
+                ]
+    return frame(rows, MODELS)
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Rho of each layer's STAMP and of each gain with the study's STAMP and with each outcome."""
+    found = [one for kind in KINDS for one in features(data, kind)]
+    return frame(associations(data, found), TABLE)
+
+
+def sentence(table: pl.DataFrame) -> str:
+    """The mean of each layer, of penultimate minus early, and the layer that goes best with it."""
+    rows = headline(table).filter(pl.col("kind") == "raw")
+    own = rows.filter((pl.col("outcome") == STAMP) & (pl.col("what") == "layer"))
+    means = own.drop_nulls("mean")
+    taps = means.filter(pl.col("layer") != "output")
+    if taps.is_empty():
+        return f"No STAMP by layer: {first_reason(own)}."
+    listed = ", ".join(f"{one['layer']} {number(one['mean'])}" for one in means.to_dicts())
+    words = f"STAMP by layer, mean over models: {listed}."
+    deep = rows.filter(pl.col("what") == "deep minus early")
+    for one in deep.iter_rows(named=True):
+        words += (
+            f" Penultimate minus early and {one['title']}: {RHO} = {number(one['rho'])} "
+            f"({p_text(one['p'])}, n = {one['n']})."
+        )
+    best = rows.filter((pl.col("outcome") != STAMP) & (pl.col("what") == "layer"))
+    for one in best.drop_nulls("rho").sort("rho", descending=True).head(1).to_dicts():
+        words += (
+            f" Of the layers {one['layer']} goes best with {one['title']}: {RHO} = "
+            f"{number(one['rho'])}, the source metric's {number(one['source_metric_rho'])}."
+        )
+    return words

@@ -1,0 +1,133 @@
+"""Whether one model carries a result: rho without each model in turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.report.analysis import RHO, Data, frame, nothing, number, rank_correlation, why
+from stamp.report.paired import (
+    ABOUT,
+    NOTHING,
+    OF_MODEL,
+    Paired,
+    described,
+    of_model,
+    pairings,
+    spoken,
+)
+from stamp.stats.correlation import FEWEST, LeaveOneOut, asymptotic_p, leave_one_out
+
+TABLE = {
+    **ABOUT,
+    "n": pl.Int64,
+    "rho": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "largest_change": pl.Float64,
+    "most_influential": pl.String,
+    "label": pl.String,
+    "rho_without": pl.Float64,
+    "largest_p_asymptotic": pl.Float64,
+    "source_metric_rho": pl.Float64,
+    "source_metric_low": pl.Float64,
+    "source_metric_high": pl.Float64,
+    "reason": pl.String,
+}
+MODELS = {
+    **OF_MODEL,
+    "rho_without": pl.Float64,
+    "change": pl.Float64,
+    "reason": pl.String,
+}
+FEW = FEWEST + 1  # so that those that stay are enough for a rho
+
+
+def without_each(x: np.ndarray, y: np.ndarray) -> LeaveOneOut | None:
+    """rho without each model that has both values, or None where those are too few."""
+    return leave_one_out(x, y) if len(x) >= FEW else None
+
+
+def models(data: Data) -> pl.DataFrame:
+    """Rho of every outcome without each model, and how far that moves it."""
+    said = described(data)
+    rows = []
+    for one in pairings(data):
+        known = one.known()
+        found = without_each(one.x[known], one.y[known])
+        if found is None:
+            continue
+        whole = rank_correlation(one.x, one.y)
+        rows += [
+            {**of_model(said, one, int(at)), "rho_without": rho, "change": rho - whole}
+            for at, rho in zip(np.flatnonzero(known), found.rho.tolist(), strict=True)
+        ]
+    few = f"no outcome has {FEW} models with a score and a value"
+    return frame(rows, MODELS) if rows else nothing(MODELS, few)
+
+
+def table(data: Data) -> pl.DataFrame:
+    """The range of rho over all models but one, and the model whose absence moves it the most.
+
+    ``largest_p_asymptotic`` is the largest p of t with n - 3 degrees of freedom among them: what
+    the weakest of these results would be reported with.
+    """
+    rows = [{**one.about, **_row(data, one)} for one in pairings(data)]
+    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+
+
+def _row(data: Data, one: Paired) -> dict[str, Any]:
+    known = one.known()
+    x, y, n = one.x[known], one.y[known], int(known.sum())
+    found = without_each(x, y)
+    if found is None:
+        return {"n": n, "reason": f"{n} models are too few: at least {FEW} are needed"}
+    if found.most_influential is None:
+        return {"n": n, "reason": "the score or the outcome is the same for all models"}
+    which, rho = found.most_influential, rank_correlation(x, y)
+    key = [one.keys[at] for at in np.flatnonzero(known)][which]
+    row: dict[str, Any] = {
+        "n": n,
+        "rho": rho,
+        "low": found.low,
+        "high": found.high,
+        "largest_change": float(np.nanmax(np.abs(found.rho - rho))),
+        "most_influential": key,
+        "label": data.models[key]["label"],
+        "rho_without": float(found.rho[which]),
+        "largest_p_asymptotic": float(np.nanmax(asymptotic_p(found.rho, n - 1))),
+    }
+    both = one.known(one.source)
+    other = without_each(one.source[both], one.y[both])
+    if other is not None:
+        row |= {
+            "source_metric_rho": rank_correlation(one.source[both], one.y[both]),
+            "source_metric_low": other.low,
+            "source_metric_high": other.high,
+        }
+    return row
+
+
+def sentence(table: pl.DataFrame) -> str:
+    """The range for each outcome, and who moves it."""
+    if reason := why(table):
+        return f"No model could be left out: {reason}."
+    parts = []
+    for row in spoken(table).iter_rows(named=True):
+        if row["rho"] is None:
+            parts.append(f"{row['title']}: {row['reason']}.")
+            continue
+        words = (
+            f"{row['title']}: {RHO} = {number(row['rho'])} over {row['n']} models, "
+            f"{number(row['low'])} to {number(row['high'])} when one is left out; "
+            f"{row['label']} moves it the most, to {number(row['rho_without'])}"
+        )
+        if row["source_metric_low"] is not None:
+            words += (
+                f". The source metric's is {number(row['source_metric_rho'])}, "
+                f"{number(row['source_metric_low'])} to {number(row['source_metric_high'])}"
+            )
+        parts.append(words + ".")
+    return " ".join(parts)

@@ -1,0 +1,17 @@
+"""Scores and outcomes by the models' objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from stamp.report.analyses.objectives.table import COLUMN
+from stamp.report.plot import grouping
+
+
+def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
+    """The figure of the analysis ``objectives`` from its two tables."""
+    return grouping.draw(table, models, texts, COLUMN)

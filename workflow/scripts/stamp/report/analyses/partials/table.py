@@ -1,0 +1,180 @@
+"""What is left of a correlation when other things are held fixed: one control, two, and more.
+
+The question of the paper's partial correlations: is the score more than the source metric, or the
+size of a model, under another name? Everything is on ranks, so a parameter count and its logarithm
+are the same control.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.report.analysis import (
+    DESCRIBED,
+    RHO,
+    Data,
+    describe,
+    frame,
+    nothing,
+    number,
+    p_text,
+    why,
+)
+from stamp.report.outcomes import SOURCE, values
+from stamp.report.paired import ABOUT, NOTHING, Paired, pairings, spoken
+from stamp.stats.correlation import bonett_wright_interval, partial_spearman
+from stamp.stats.ranks import spearman
+
+SOURCE_METRIC, PARAMETERS, TEMPERATURE = "source metric", "parameters", "temperature"
+AND = " + "
+TABLE = {
+    **ABOUT,
+    "controls": pl.String,
+    "k": pl.Int64,
+    "n": pl.Int64,
+    "df": pl.Int64,
+    "rho": pl.Float64,
+    "partial": pl.Float64,
+    "kendall": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p": pl.Float64,
+    "p_method": pl.String,
+    "p_asymptotic": pl.Float64,
+    "reason": pl.String,
+}
+MODELS = {
+    **DESCRIBED,
+    "source_metric": pl.Float64,
+    "parameters": pl.Float64,
+    "temperature": pl.Float64,
+    "reason": pl.String,
+}
+
+
+def controls(one: Paired) -> dict[str, np.ndarray]:
+    """What is held fixed, [k, n] by name: the source metric, then whatever else is known.
+
+    Each alone, each with the source metric, and all at once where those are more than two.
+    """
+    others = {PARAMETERS: one.parameters, TEMPERATURE: one.temperature, **one.others}
+    usable = {name: row for name, row in others.items() if _varies(row[one.known()])}
+    single = {SOURCE_METRIC: one.source, **usable}
+    found = {name: row[None] for name, row in single.items()}
+    found |= {
+        f"{SOURCE_METRIC}{AND}{name}": np.stack([one.source, row]) for name, row in usable.items()
+    }
+    if len(usable) > 1:
+        found[AND.join(single)] = np.stack(list(single.values()))
+    return found
+
+
+def _varies(row: np.ndarray) -> bool:
+    """Whether a control tells models apart."""
+    known = row[~np.isnan(row)]
+    return bool(known.size and (known != known[0]).any())
+
+
+def kendall(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
+    """Partial rank correlation by Kendall's formula, one control [k, n] after the other.
+
+    ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``, in which every r is itself given the
+    controls before z. NaN where one of them is determined by the others.
+    """
+    r = spearman(np.stack([x, y, *given])[:, None], np.stack([x, y, *given])[None])
+    for z in range(len(r) - 1, 1, -1):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.sqrt(1 - r[:z, z] ** 2)
+            r = (r[:z, :z] - np.outer(r[:z, z], r[:z, z])) / np.outer(scale, scale)
+    return float(r[0, 1])
+
+
+def partial_row(
+    x: np.ndarray, y: np.ndarray, given: np.ndarray, settings: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    """Rho of x and y, and given the controls [k, n], over the models that have all of them.
+
+    ``partial`` is of residuals of ranks, ``kendall`` the same by Kendall's formula. The interval is
+    Bonett and Wright's with n - k in the place of n; p is Freedman and Lane's permutation p,
+    ``p_asymptotic`` that of t with n - 2 - k degrees of freedom.
+    """
+    both = ~np.isnan(np.vstack([x, y, given])).any(axis=0)
+    x, y, given = x[both], y[both], given[:, both]
+    found = partial_spearman(x, y, given, settings["permutations"], seed)
+    row: dict[str, Any] = {
+        "k": len(given),
+        "n": found.n,
+        "df": found.df,
+        "rho": float(spearman(x, y)) if both.sum() > 1 else math.nan,
+        "partial": found.rho,
+        "p": found.p_permutation,
+        "p_method": found.permutation_method or None,
+        "p_asymptotic": found.p_asymptotic,
+        "reason": found.reason or None,
+    }
+    if not found.reason:
+        ends = bonett_wright_interval(found.rho, found.n - len(given), settings["level"])
+        row |= {"kendall": kendall(x, y, given), "low": float(ends.low), "high": float(ends.high)}
+    return row
+
+
+def models(data: Data) -> pl.DataFrame:
+    """What can be held fixed of every model."""
+    found = describe(data)
+    keys = found["model"].to_list()
+    more = {"source_metric": pl.Series(values(data.outcomes, SOURCE, keys))}
+    kept = [name for name in (PARAMETERS, TEMPERATURE) if name in data.scores.columns]
+    known = data.scores.select("model", *(pl.col(name).cast(pl.Float64) for name in kept))
+    joined = found.with_columns(**more).join(known, on="model", how="left", maintain_order="left")
+    return frame(joined.rows(named=True), MODELS)
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Partial correlations of each score with each outcome, given each set of controls.
+
+    The last row of a score turns the question round: the source metric with the outcome, given the
+    score.
+    """
+    rows = []
+    for one in pairings(data):
+        settings = dict(data.settings)
+        for name, given in controls(one).items():
+            found = partial_row(one.x, one.y, given, settings, data.seed)
+            rows.append({**one.about, "controls": name, **found})
+        found = partial_row(one.source, one.y, one.x[None], settings, data.seed)
+        about = {**one.about, "score": SOURCE_METRIC, "controls": one.score}
+        rows.append({**about, **found})
+    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+
+
+def sentence(table: pl.DataFrame) -> str:
+    """The partial given the source metric, given parameters too, and the other way round."""
+    if reason := why(table):
+        return f"No partial correlations: {reason}."
+    turned = {
+        row["outcome"]: row
+        for row in table.filter(
+            (pl.col("models") == "declared") & (pl.col("controls") == "STAMP")
+        ).iter_rows(named=True)
+    }
+    parts = []
+    for (outcome,), rows in spoken(table).group_by("outcome", maintain_order=True):
+        by_name = {row["controls"]: row for row in rows.iter_rows(named=True)}
+        one = by_name[SOURCE_METRIC]
+        words = f"{one['title']}: {RHO} = {number(one['rho'])} (n = {one['n']})"
+        words += f", given the source metric {_partial(one)}"
+        if both := by_name.get(f"{SOURCE_METRIC}{AND}{PARAMETERS}"):
+            words += f", given parameters too {_partial(both)}"
+        words += f"; the source metric's, given STAMP, {_partial(turned[outcome])}"
+        parts.append(words + ".")
+    return " ".join(parts)
+
+
+def _partial(row: dict[str, Any]) -> str:
+    if row["partial"] is None:
+        return f"undefined: {row['reason']}"
+    return f"{number(row['partial'])} ({p_text(row['p'])}, df = {row['df']})"

@@ -1,0 +1,17 @@
+"""Scores and outcomes by the models' regime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from stamp.report.analyses.regimes.table import COLUMN
+from stamp.report.plot import grouping
+
+
+def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
+    """The figure of the analysis ``regimes`` from its two tables."""
+    return grouping.draw(table, models, texts, COLUMN)

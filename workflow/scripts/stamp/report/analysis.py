@@ -1,0 +1,259 @@
+"""Further analyses of a study, one module each, and what they share.
+
+A module has ``table(data)``, the correlations that it is about; ``models(data)``, what each model
+brings to them; ``sentence(table)``, what the table says in words; and the schemas ``TABLE`` and
+``MODELS`` of the two. A study that has not what an analysis needs gets one row with the ``reason``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.config.metrics import COLUMNS as METRICS
+from stamp.core.artifacts import read_json, read_table
+from stamp.report.costs import COLUMNS as COSTS
+from stamp.report.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
+from stamp.report.profiles import PROFILE
+from stamp.report.scoreboard import keeps, unexposed
+from stamp.scoring.score import COUNTS
+from stamp.stats.correlation import correlate, known_spearman
+
+RHO, MINUS = "\u03c1", "\u2212"
+NUMBERED = re.compile(r"(.+)-(\d+)")
+AGREEMENT: dict[str, Any] = {
+    "n": pl.Int64,
+    "rho": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p": pl.Float64,
+    "partial": pl.Float64,
+    "partial_p": pl.Float64,
+    "partial_reason": pl.String,
+    "source_metric_rho": pl.Float64,
+}
+DESCRIBED: dict[str, Any] = {
+    "model": pl.String,
+    "label": pl.String,
+    "family": pl.String,
+    "objective": pl.String,
+    "counted": pl.Boolean,
+    "stamp": pl.Float64,
+}
+EVALUATIONS = {
+    "model": pl.String,
+    "view": pl.String,
+    "domain": pl.String,
+    "class": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "n": pl.Int64,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The tables of a study, and what is said of its models; empty where an analysis needs none.
+
+    ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
+    ``metrics`` their other predictors, ``costs`` what the jobs took, ``profiles`` what the models'
+    cached outputs show beyond scores.
+    ``settings`` are the study's permutations, resamples and level, ``options`` what single analyses
+    take.
+    """
+
+    scores: pl.DataFrame
+    outcomes: pl.DataFrame
+    evaluations: pl.DataFrame
+    counts: pl.DataFrame
+    calibrations: Mapping[str, Mapping[str, Any]]
+    metrics: pl.DataFrame
+    models: Mapping[str, Mapping[str, str]]
+    texts: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    costs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COSTS))
+    profiles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE))
+
+
+def read(
+    inputs: Any,
+    study: str,
+    models: Mapping[str, Mapping[str, str]],
+    texts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    seed: int,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Data:
+    """The data of an analysis from its rule's input files; those it does not read are empty."""
+    evaluations = [
+        pl.read_csv(path, columns=list(EVALUATIONS), schema_overrides=EVALUATIONS)
+        for path in inputs.evaluations
+    ]
+    records = [read_json(path) for path in inputs.calibrations]
+    return Data(
+        scores=read_table(inputs.scores, study=study),
+        outcomes=read_table(inputs.outcomes, study=study),
+        evaluations=pl.concat(evaluations or [pl.DataFrame(schema=EVALUATIONS)]),
+        counts=_tables(inputs.counts, study, COUNTS),
+        calibrations={record["model"]: record for record in records},
+        metrics=_tables(inputs.metrics, study, {"model": pl.String, **METRICS}),
+        models=models,
+        texts=texts,
+        settings=settings,
+        seed=seed,
+        options=options,
+        costs=_tables(getattr(inputs, "costs", ()), study, COSTS),
+        profiles=_tables(getattr(inputs, "profiles", ()), study, PROFILE),
+    )
+
+
+def _tables(paths: Iterable[str], study: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+    """The tables of all models in one, empty where there are none."""
+    found = [read_table(path, study=study) for path in paths]
+    return pl.concat(found or [pl.DataFrame(schema=dict(schema))])
+
+
+def filters(data: Data) -> list[str]:
+    """The filters that results are given under; ``unexposed`` where a model has met a target."""
+    met = data.scores["exposed"].is_not_null().any()
+    return ["all", "declared", *(["unexposed"] if met else [])]
+
+
+def kept(data: Data, which: str, outcome: str) -> pl.DataFrame:
+    """The models that a filter keeps for an outcome, with their ``score``.
+
+    Under ``all`` the score is the raw formula: a degenerate model shows where it would rank.
+    """
+    board = data.scores
+    keep = unexposed(board, outcome) if which == "unexposed" else keeps(board)[which]
+    score = pl.col("raw" if which == "all" else "stamp").cast(pl.Float64).alias("score")
+    return board.filter(keep).select("model", score)
+
+
+def agreement(
+    data: Data, outcome: str, models: Sequence[str], score: np.ndarray, truth: np.ndarray
+) -> dict[str, Any]:
+    """Spearman's rho of a score and an outcome, one number a model, as a row of ``AGREEMENT``.
+
+    With Bonett and Wright's interval and a permutation p; the partial is given the source metric on
+    the classes that ``outcome`` is scored on, whose own rho over the same models stands beside it.
+    """
+    source = values(data.outcomes, source_outcome(data.outcomes, outcome), list(models))
+    compared = np.where(np.isnan(score), np.nan, source)
+    # no number of the row is a bootstrap's, so that one resample is enough
+    settings = {**data.settings, "resamples": 1}
+    found = correlate(score, truth, {"source": source}, seed=data.seed, **settings)
+    partial = found.partials["source"]
+    return {
+        "n": found.n,
+        "rho": found.rho,
+        "low": found.bonett_wright_low,
+        "high": found.bonett_wright_high,
+        "p": found.p_permutation,
+        "partial": partial.rho,
+        "partial_p": partial.p_permutation,
+        "partial_reason": partial.reason or None,
+        "source_metric_rho": rank_correlation(compared, truth),
+        "reason": found.reason or None,
+    }
+
+
+rank_correlation = known_spearman
+
+
+def mean_known(found: np.ndarray) -> float | None:
+    """The mean of the numbers that are there, None where none is."""
+    known = found[~np.isnan(found)]
+    return float(known.mean()) if known.size else None
+
+
+def describe(data: Data) -> pl.DataFrame:
+    """One row a model: what is said of it, whether the study's rule counts it, and its score."""
+    board = data.scores.select(
+        "model",
+        keeps(data.scores)["declared"].alias("counted"),
+        stamp=pl.when("degenerate").then("raw").otherwise("stamp"),
+    )
+    said = [
+        {
+            "model": key,
+            **{name: data.models[key][name] for name in ("label", "family", "objective")},
+        }
+        for key in board["model"]
+    ]
+    return pl.DataFrame(said, schema=list(DESCRIBED)[:4]).join(board, on="model", how="left")
+
+
+def numbered(data: Data) -> pl.DataFrame:
+    """What every model reached on the domains named ``kind-number``, such as ``blur-3``."""
+    rows = data.evaluations.filter(
+        pl.col("class").is_in(["macro", "top1"]) & (pl.col("view") != SOURCE)
+    )
+    names = [NUMBERED.fullmatch(name) for name in rows["domain"].fill_null("")]
+    return rows.select(
+        "model",
+        "metric",
+        "value",
+        "n",
+        target="view",
+        kind=pl.Series([found and found[1] for found in names], dtype=pl.String),
+        number=pl.Series([found and int(found[2]) for found in names], dtype=pl.Int64),
+    ).drop_nulls("kind")
+
+
+def whole_mean() -> pl.Expr:
+    """The mean of a group's values, null where one of them is."""
+    gap = pl.col("value").is_null().any()
+    return pl.when(gap).then(None).otherwise(pl.col("value").mean()).alias("value")
+
+
+def by_model(rows: pl.DataFrame, models: Iterable[str], column: str = "value") -> np.ndarray:
+    """A column in the order of the models, NaN where a model has no row or no value."""
+    found = dict(rows.select("model", column).iter_rows())
+    return np.array([np.nan if found.get(key) is None else found[key] for key in models], float)
+
+
+def frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """Rows as a table of exactly these columns, what is not a number as null."""
+    kept_only = [{name: row.get(name) for name in schema} for row in rows]
+    return pl.DataFrame(kept_only, schema=dict(schema), orient="row").with_columns(
+        pl.col(pl.Float64).fill_nan(None)
+    )
+
+
+def nothing(schema: Mapping[str, Any], reason: str) -> pl.DataFrame:
+    """One row that says why there is nothing else."""
+    return frame([{"reason": reason}], schema)
+
+
+def shown_outcomes(data: Data) -> list[str]:
+    """The targets' outcomes, then their mean where there are several."""
+    names = outcome_names(data.outcomes)
+    others = [name for name in names if name != MEAN]
+    return [*others, MEAN] if MEAN in names and len(others) > 1 else others
+
+
+def number(value: float | None) -> str:
+    """A correlation for a sentence, with a real minus sign."""
+    return "undefined" if value is None else f"{value:.3f}".replace("-", MINUS)
+
+
+def p_text(value: float | None) -> str:
+    """A p for a sentence."""
+    if value is None:
+        return "p undefined"
+    return f"p = {value:.4f}" if value >= 0.00005 else "p < 0.0001"
+
+
+def why(table: pl.DataFrame) -> str | None:
+    """The reason of a table that has nothing else."""
+    only = len(table) == 1 and table.drop("reason").row(0) == (None,) * (table.width - 1)
+    return table["reason"][0] if only else None

@@ -1,0 +1,139 @@
+"""Several predictors with several outcomes over one set of models: `ablation` and `kinds` share it.
+
+A predictor or an outcome that no model has is left out; the set is then the models that have all
+others. It has an id, the first letters of a digest of the models' keys, so that a reader sees which
+numbers are of the same models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.core.artifacts import ids_digest
+from stamp.report.analyses.baselines.table import holm
+from stamp.report.analysis import Data, shown_outcomes
+from stamp.report.main_table import target_title
+from stamp.report.outcomes import values
+from stamp.stats.correlation import (
+    FEWEST,
+    bonett_wright_interval,
+    metric_difference,
+    paired_bootstrap,
+    permutation_p,
+)
+
+FILTERS = ("all", "declared")
+SUBSET = {"subset": pl.String, "n": pl.Int64}
+MEMBERSHIPS: dict[str, Any] = {
+    **{f"in_{which}": pl.Boolean for which in FILTERS},
+    **{f"subset_{which}": pl.String for which in FILTERS},
+}
+COMPARED = {
+    "rho": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p": pl.Float64,
+    "oriented": pl.Float64,
+    "minus_reference": pl.Float64,
+    "minus_low": pl.Float64,
+    "minus_high": pl.Float64,
+    "minus_p": pl.Float64,
+    "minus_holm": pl.Float64,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """The models that have every predictor [predictors, n] and every outcome [outcomes, n]."""
+
+    keys: list[str]
+    predictors: dict[str, np.ndarray]
+    outcomes: dict[str, np.ndarray]
+
+    @property
+    def id(self) -> str:
+        """A name for the set, the same wherever it is the same models."""
+        return ids_digest(sorted(self.keys))[:8]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The columns of ``SUBSET``."""
+        return {"subset": self.id, "n": len(self.keys)}
+
+    @property
+    def reason(self) -> str | None:
+        """Why nothing can be compared over it, if so."""
+        if len(self.keys) < FEWEST:
+            return f"models with every score and outcome: {len(self.keys)}, and {FEWEST} are needed"
+        return None
+
+
+def common(data: Data, keys: Sequence[str], predictors: Mapping[str, np.ndarray]) -> Subset:
+    """The models of ``keys`` that have all predictors, one number a key, and all outcomes."""
+    truths = {name: values(data.outcomes, name, list(keys)) for name in shown_outcomes(data)}
+    kept = [
+        {name: found for name, found in each.items() if not len(keys) or not np.isnan(found).all()}
+        for each in (predictors, truths)
+    ]
+    known = np.ones(len(keys), dtype=bool)
+    for found in (*kept[0].values(), *kept[1].values()):
+        known &= ~np.isnan(found)
+    chosen = [key for key, one in zip(keys, known, strict=True) if one]
+    cut = [{name: found[known] for name, found in each.items()} for each in kept]
+    return Subset(chosen, cut[0], cut[1])
+
+
+def memberships(sets: Mapping[str, Subset]) -> dict[str, pl.Expr]:
+    """The columns of ``MEMBERSHIPS``: whether a model is in the set of a filter, and its id."""
+    inside = {f"in_{which}": pl.col("model").is_in(one.keys) for which, one in sets.items()}
+    return inside | {f"subset_{which}": pl.lit(one.id) for which, one in sets.items()}
+
+
+def compare(
+    subset: Subset,
+    directions: Mapping[str, int],
+    reference: str,
+    data: Data,
+    twins: Collection[str] = (),
+) -> list[dict[str, Any]]:
+    """Each predictor with each outcome: rho, interval, p, and what sets it apart from another.
+
+    ``oriented`` is rho times the direction in which the predictor should point. ``minus_reference``
+    is oriented rho minus that of the reference, with percentile interval and p of a bootstrap that
+    draws the models jointly, Holm-corrected over all of the rows. Bonett and Wright's interval.
+    ``twins`` order the models as the reference does by construction: there is nothing to test.
+    """
+    if subset.reason or not subset.outcomes or not subset.predictors:
+        return []
+    settings, n = data.settings, len(subset.keys)
+    names, outcomes = list(subset.predictors), list(subset.outcomes)
+    truths = np.stack(list(subset.outcomes.values()))
+    signs = np.array([directions[name] for name in names], dtype=np.float64)
+    scores = np.stack(list(subset.predictors.values()))
+    drawn = paired_bootstrap(signs[:, None] * scores, truths, settings["resamples"], data.seed)
+    rows = []
+    for place, name in enumerate(names):
+        test = permutation_p(scores[place], truths.T, settings["permutations"], data.seed)
+        interval = bonett_wright_interval(test.rho, n, settings["level"])
+        gap = None
+        if name != reference and reference in names:
+            gap = metric_difference(drawn, place, names.index(reference), settings["level"])
+        for at, outcome in enumerate(outcomes):
+            row: dict[str, Any] = {"outcome": outcome, "title": target_title(outcome, data.texts)}
+            row |= {"predictor": name, "direction": directions[name], **subset.about}
+            row |= {"rho": test.rho[at], "p": test.p[at], "oriented": drawn.rho[place, at]}
+            row |= {"low": interval.low[at], "high": interval.high[at]}
+            if gap is not None:
+                row |= {"minus_reference": gap.difference[at]}
+                row |= {} if name in twins else {"minus_p": gap.p[at]}
+                row |= {"minus_low": gap.low[at], "minus_high": gap.high[at]}
+            rows.append(row)
+    p = np.array([row.get("minus_p", np.nan) for row in rows], dtype=np.float64)
+    for row, corrected in zip(rows, holm(p), strict=True):
+        row["minus_holm"] = corrected
+    return rows

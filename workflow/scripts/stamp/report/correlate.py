@@ -1,0 +1,135 @@
+"""How well each score predicted each outcome: the table of correlations, and the tables of ranks.
+
+Every predictor is set beside the source metric, which needs labels but no target data either, and
+every correlation is given with its partial given the source metric: the honest question is what a
+score adds to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.report.outcomes import outcome_names, source_outcome, values
+from stamp.report.scoreboard import keeps, predictors, unexposed
+from stamp.stats.correlation import Correlation, correlate, known_spearman
+from stamp.stats.rank_intervals import outranks, rank_intervals
+
+SOURCE_METRIC = "source_metric"
+PARTIALS = ("source", "parameters", "source_and_parameters")
+
+
+def predictor_values(
+    board: pl.DataFrame, tidy: pl.DataFrame, unfiltered: bool, outcome: str
+) -> dict[str, np.ndarray]:
+    """Every predictor of the models, NaN where a model has none.
+
+    Unfiltered, the headline is the raw formula: a degenerate model shows where it would rank. The
+    source metric is over the classes that the outcome is scored on.
+    """
+    models = board["model"].to_list()
+    found = {name: board[name].cast(pl.Float64).to_numpy() for name in predictors(board.columns)}
+    if unfiltered:
+        found["stamp"] = board["raw"].to_numpy()
+    found[SOURCE_METRIC] = values(tidy, source_outcome(tidy, outcome), models)
+    return found
+
+
+def correlation_row(found: Correlation, models: list[str]) -> dict[str, Any]:
+    """A correlation as a flat row."""
+    row = {
+        name: getattr(found, name)
+        for name in found.__dataclass_fields__
+        if name not in ("partials", "loo_most_influential")
+    }
+    which = found.loo_most_influential
+    row["loo_most_influential"] = None if which is None else models[which]
+    for name, partial in found.partials.items():
+        row[f"partial_{name}"] = partial.rho
+        row[f"partial_{name}_n"] = partial.n
+        row[f"partial_{name}_p"] = partial.p_permutation
+        row[f"partial_{name}_reason"] = partial.reason or None
+    return row
+
+
+def correlations(
+    board: pl.DataFrame, tidy: pl.DataFrame, settings: Mapping[str, Any], seed: int
+) -> pl.DataFrame:
+    """One row a filter, outcome and predictor, with tests, intervals, partials and robustness.
+
+    ``source_metric_rho`` is that of the source metric over the models of the row; a partial has its
+    own n, since a model may lack what is controlled for.
+    Where a model was trained or selected on a target, the filter ``unexposed`` is there too.
+    """
+    rows, filters = [], list(keeps(board))
+    if board["exposed"].is_not_null().any():
+        filters.append("unexposed")
+    for name in filters:
+        for outcome in outcome_names(tidy):
+            keep = unexposed(board, outcome) if name == "unexposed" else keeps(board)[name]
+            kept = board.filter(keep)
+            models = kept["model"].to_list()
+            scores = predictor_values(kept, tidy, name == "all", outcome)
+            parameters = kept["parameters"].cast(pl.Float64).to_numpy()
+            truth = values(tidy, outcome, models)
+            here = dict(scores)
+            if f"matched:{outcome}" in kept.columns:
+                here["stamp_matched"] = kept[f"matched:{outcome}"].cast(pl.Float64).to_numpy()
+            for predictor, score in here.items():
+                controls = _controls(predictor, scores[SOURCE_METRIC], parameters)
+                found = correlate(score, truth, controls, seed=seed, **settings)
+                what = {"filter": name, "outcome": outcome, "predictor": predictor}
+                source = np.where(np.isnan(score), np.nan, scores[SOURCE_METRIC])
+                beside = known_spearman(source, truth)
+                rows.append({**what, **correlation_row(found, models), "source_metric_rho": beside})
+    return _table(rows)
+
+
+def _controls(predictor: str, source: np.ndarray, parameters: np.ndarray) -> dict[str, np.ndarray]:
+    if predictor == SOURCE_METRIC:
+        return {"parameters": parameters}
+    both = np.stack([source, parameters])
+    return {"source": source, "parameters": parameters, "source_and_parameters": both}
+
+
+def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """The rows with all columns even where a study has no target, NaN as null."""
+    empty = correlation_row(Correlation(n=0), [])
+    names = ["filter", "outcome", "predictor", *empty, "source_metric_rho"]
+    names += [f"partial_{name}{end}" for name in PARTIALS for end in ("", "_n", "_p", "_reason")]
+    texts = {
+        "filter",
+        "outcome",
+        "predictor",
+        "permutation_method",
+        "reason",
+        "loo_most_influential",
+    }
+    texts |= {f"partial_{name}_reason" for name in PARTIALS}
+    whole = {"n", "bootstrap_valid", *(f"partial_{name}_n" for name in PARTIALS)}
+    schema: dict[str, Any] = {
+        name: pl.String if name in texts else pl.Int64 if name in whole else pl.Float64
+        for name in names
+    }
+    table = pl.DataFrame(
+        [{name: row.get(name) for name in names} for row in rows], schema=schema, orient="row"
+    )
+    return table.with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def ranks(models: list[str], draws: np.ndarray, level: float) -> pl.DataFrame:
+    """Each model's median rank and its interval over the bootstrap draws of all scores."""
+    found = rank_intervals(draws, level)
+    low, high = np.floor(found.low), np.ceil(found.high)  # a place is a whole number
+    table = {"model": models, "rank": found.median, "low": low, "high": high}
+    return pl.DataFrame(table).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def outranking(models: list[str], draws: np.ndarray) -> pl.DataFrame:
+    """How often each model (row) scores above each other (column) over the draws."""
+    share = outranks(draws)
+    table = pl.DataFrame({"model": models, **{key: share[:, j] for j, key in enumerate(models)}})
+    return table.with_columns(pl.col(pl.Float64).fill_nan(None))

@@ -1,0 +1,86 @@
+"""The leaderboard: models by score, each with what a reader needs to trust or doubt it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from stamp.report.outcomes import SOURCE, outcome_names, values
+
+FLAGS = ("degenerate", "saturated", "leakage")
+
+
+def flags(row: Mapping[str, Any]) -> str:
+    """The health flags of a model in words, empty where there are none."""
+    found = [name for name in FLAGS if row[name]]
+    if row["exposed"]:
+        found.append(f"trained or selected on {row['exposed']}")
+    if row["missing"]:
+        found.append(f"no output for {row['missing']}")
+    if row["temperature_bound"]:
+        found.append(f"temperature at its {row['temperature_bound']} bound")
+    if row["excluded"]:
+        found.append(f"excluded: {row['excluded']}")
+    return "; ".join(found)
+
+
+def leaderboard(
+    board: pl.DataFrame,
+    tidy: pl.DataFrame,
+    ranks: pl.DataFrame,
+    models: Mapping[str, Mapping[str, str]],
+    unavailable: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> pl.DataFrame:
+    """One row a model, best score first; degenerate and excluded models last, without a place.
+
+    Models that can't be scored follow with the reason.
+    """
+    keys = board["model"].to_list()
+    source = values(tidy, SOURCE, keys)
+    described = pl.DataFrame([{"model": key, **models[key]} for key in keys])
+    outcomes = {f"target:{name}": values(tidy, name, keys) for name in outcome_names(tidy)}
+    table = (
+        board.join(described, on="model", maintain_order="left")
+        .join(
+            ranks.rename({"rank": "rank_median", "low": "rank_low", "high": "rank_high"}),
+            on="model",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(
+            flags=pl.Series([flags(row) for row in board.iter_rows(named=True)], dtype=pl.String),
+            source_metric=pl.Series(source),
+            **{name: pl.Series(found) for name, found in outcomes.items()},
+        )
+        .with_columns(placed=~pl.col("degenerate") & pl.col("excluded").is_null())
+        .sort("placed", "stamp", descending=[True, True], nulls_last=True)
+    )
+    place = pl.when("placed").then(pl.col("placed").cum_sum().cast(pl.Int64)).alias("place")
+    first = ["model", "label", "family", "objective", "regime", "stamp", "low", "high"]
+    then = ["rank_median", "rank_low", "rank_high", "source_metric", *outcomes, "flags"]
+    rest = [
+        "eta2",
+        "within",
+        "total",
+        "exact_stamp",
+        "exact_eta2",
+        "raw",
+        "se_bootstrap",
+        "temperature",
+    ]
+    others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
+    numbers = ["n_semantic", "n_random", "parameters"]
+    chosen = table.select(place, *first, *then, *rest, *others, *numbers)
+    rows = [
+        {
+            "model": key,
+            **{part: texts[part] for part in ("label", "family", "objective", "regime")},
+            "flags": f"not available: {texts['reason']}",
+        }
+        for key, texts in unavailable.items()
+    ]
+    whole = pl.concat([chosen, pl.DataFrame(rows)], how="diagonal") if rows else chosen
+    return whole.with_columns(pl.col(pl.Float64).fill_nan(None))

@@ -1,0 +1,139 @@
+"""Quantities of the models' profiles, and how each goes with STAMP and with every outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.report.analysis import (
+    AGREEMENT,
+    Data,
+    agreement,
+    describe,
+    filters,
+    kept,
+    mean_known,
+    shown_outcomes,
+)
+from stamp.report.main_table import target_title
+from stamp.report.outcomes import MEAN, values
+from stamp.stats.correlation import FEWEST
+
+STAMP, STAMP_TITLE = "stamp", "STAMP"
+ASSOCIATION: dict[str, Any] = {
+    "models": pl.String,
+    "outcome": pl.String,
+    "title": pl.String,
+    "mean": pl.Float64,
+    **AGREEMENT,
+    "reason": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number a model; ``about`` says in a table's columns what it is."""
+
+    about: Mapping[str, Any]
+    values: Mapping[str, float | None]
+    reason: str | None = None
+
+    def of(self, models: Iterable[str]) -> np.ndarray:
+        """The numbers of some models, NaN where there is none."""
+        found = [self.values.get(key) for key in models]
+        return np.array([np.nan if one is None else one for one in found], dtype=float)
+
+    def minus(self, other: Quantity, **about: Any) -> Quantity:
+        """The difference from another quantity, of the models that have both."""
+        both = {
+            key: None if own is None or theirs is None else own - theirs
+            for key, own in self.values.items()
+            for theirs in [other.values.get(key)]
+        }
+        return Quantity({**self.about, **about}, both, self.reason or other.reason)
+
+
+def quantity(data: Data, name: str, part: Any = None, /, **about: Any) -> Quantity:
+    """A quantity of the profiles; the reason is that of the first model without it."""
+    rows = data.profiles.filter(pl.col("quantity") == name)
+    same = pl.col("part").is_null() if part is None else pl.col("part") == str(part)
+    own = rows.filter(same)
+    lost = own.filter(pl.col("value").is_null())["reason"].drop_nulls()
+    reason = f"{len(lost)} of {len(own)} models: {lost[0]}" if len(lost) else None
+    return Quantity(about, dict(own.select("model", "value").iter_rows()), reason)
+
+
+def associations(data: Data, quantities: Sequence[Quantity]) -> list[dict[str, Any]]:
+    """A row for each filter, outcome and quantity: rho over models with STAMP or the outcome.
+
+    ``mean`` is the mean of the quantity over the row's models. The partial rho is given the source
+    metric.
+    """
+    rows = []
+    for which in filters(data):
+        for outcome in (STAMP, *shown_outcomes(data)):
+            board = kept(data, which, MEAN if outcome == STAMP else outcome)
+            keys = board["model"].to_list()
+            truth = values(data.outcomes, outcome, keys)
+            if outcome == STAMP:
+                truth = board["score"].to_numpy()
+            common = {"models": which, "outcome": outcome, "title": title_of(outcome, data)}
+            rows += [{**common, **_row(data, outcome, keys, truth, one)} for one in quantities]
+    return rows
+
+
+def _row(
+    data: Data, outcome: str, keys: list[str], truth: np.ndarray, one: Quantity
+) -> dict[str, Any]:
+    own = one.of(keys)
+    found = agreement(data, MEAN if outcome == STAMP else outcome, keys, own, truth)
+    if found["n"] < FEWEST and one.reason:
+        found["reason"] = one.reason
+    mean = mean_known(np.where(np.isnan(truth), np.nan, own))
+    return {**one.about, "mean": mean, **found}
+
+
+def title_of(outcome: str, data: Data) -> str:
+    """An outcome's name for a reader, where STAMP may be one."""
+    return STAMP_TITLE if outcome == STAMP else target_title(outcome, data.texts)
+
+
+def by_part(data: Data, names: Sequence[str]) -> pl.DataFrame:
+    """The rows of some quantities beside what is said of each model, in the models' order."""
+    rows = data.profiles.filter(pl.col("quantity").is_in(list(names)))
+    return describe(data).join(rows, on="model", maintain_order="left_right")
+
+
+def first_reason(rows: pl.DataFrame) -> str:
+    """Why there is nothing, by the first row that says so."""
+    known = rows["reason"].drop_nulls()
+    return known[0] if len(known) else "no model is counted"
+
+
+def shown_outcome(data: Data) -> str | None:
+    """The outcome that a figure shows: the mean of several, or the only one."""
+    names = shown_outcomes(data)
+    return MEAN if MEAN in names else next(iter(names), None)
+
+
+def with_outcome(data: Data, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows by model with the shown outcome and each model's value of it."""
+    shown = shown_outcome(data)
+    keys = rows["model"].to_list()
+    truth = values(data.outcomes, shown, keys) if shown else [None] * len(keys)
+    return rows.with_columns(
+        outcome=pl.lit(shown, dtype=pl.String),
+        outcome_value=pl.Series(truth, dtype=pl.Float64),
+    )
+
+
+def headline(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows that a sentence or a figure shows: counted models, the mean outcome or the only."""
+    rows = table.filter(pl.col("models") == "declared")
+    outcomes = [name for name in rows["outcome"].unique(maintain_order=True) if name != STAMP]
+    shown = MEAN if MEAN in outcomes else next(iter(outcomes), None)
+    return rows.filter(pl.col("outcome").is_in([STAMP, *([shown] if shown else [])]))

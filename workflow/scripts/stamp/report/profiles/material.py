@@ -1,0 +1,143 @@
+"""What a profile is made from: the pool's outputs, labels and pairs, and further passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stamp.core.artifacts import read_json
+from stamp.data.views import labels as read_labels
+from stamp.inference.outputs import Outputs, present
+from stamp.inference.passes import NotAvailable, read_pass
+from stamp.scoring.score import Design, outputs_of, pair_rows
+from stamp.scoring.stamp import distance_interval, health, probabilities, squared_distances, stamp
+
+Rows = tuple[np.ndarray, np.ndarray]
+CONSTANT = "the outputs are nearly constant"
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The further passes of one model over images of the source view, as rows of the pool."""
+
+    manifest: str | None
+    images: list[str]  # of the source view
+    pool: np.ndarray  # which rows of the source view are the pool's
+    there: np.ndarray  # which classes the model has an output for
+    task: str
+    temperature: float
+
+    def arrays(self, kind: str) -> dict[str, np.ndarray]:
+        """The arrays of one kind, or ``NotAvailable``."""
+        if self.manifest is None:
+            raise NotAvailable("no further passes were made")
+        return read_pass(self.manifest, kind, self.images)
+
+    def note(self, kind: str, name: str) -> str:
+        """What the manifest says of a part of a kind, such as why a network has no taps."""
+        entry = read_json(self.manifest)["passes"].get(kind, {}) if self.manifest else {}
+        return entry.get(name, "")
+
+    def outputs(self, kind: str) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Rows of the pool, the outputs on them [..., n, C] at the temperature, and all arrays."""
+        found = self.arrays(kind)
+        return self.rows(found["rows"]), self.probabilities(kind, found["logits"]), found
+
+    def probabilities(self, kind: str, logits: np.ndarray) -> np.ndarray:
+        """A kind's logits [..., C] as outputs at the temperature, over the classes there are."""
+        logits = logits[..., self.there].astype(np.float64)
+        if not np.isfinite(logits).all():
+            raise NotAvailable(f"the outputs of the pass '{kind}' are not finite")
+        p = probabilities(logits.reshape(-1, logits.shape[-1]), self.task, self.temperature)
+        return p.reshape(logits.shape)
+
+    def rows(self, source: np.ndarray) -> np.ndarray:
+        """Row numbers of the source view as row numbers of the pool."""
+        if not self.pool[source].all():
+            raise ValueError("a pass has rows that are not in the pool")
+        return (np.cumsum(self.pool) - 1)[source]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """One model's outputs on the pool, and how the study scores.
+
+    ``p`` are probabilities at the study's temperature, over the classes that the model has an
+    output for; ``order`` is what makes two images of a group consecutive.
+    """
+
+    rows: pl.DataFrame
+    p: np.ndarray
+    labels: np.ndarray
+    pairs: pl.DataFrame
+    design: Design
+    order: str
+    passes: Passes
+
+    @classmethod
+    def of(
+        cls,
+        source: Outputs,
+        pairs: pl.DataFrame,
+        design: Design,
+        order: str,
+        temperature: float,
+        manifest: str | None,
+    ) -> Material:
+        """The material of a model's outputs on the source view."""
+        pool = source.only("pool")
+        passes = Passes(
+            manifest,
+            source.rows["image"].to_list(),
+            (source.rows["role"] == "pool").to_numpy(),
+            present(pool.logits),
+            design.task,
+            temperature,
+        )
+        truth = read_labels(pool.rows, design.task, design.classes, "profile")
+        return cls(
+            pool.rows, outputs_of(pool, design, temperature), truth, pairs, design, order, passes
+        )
+
+    @property
+    def groups(self) -> np.ndarray:
+        """A number for the group of each row."""
+        return self.rows["group"].rank("dense").to_numpy()
+
+    @property
+    def constant(self) -> bool:
+        """Whether the outputs are too nearly constant for a score."""
+        return health(self.p, float(self.random_distances().mean())).degenerate
+
+    def ends(self, kind: str) -> Rows:
+        """The rows of the pairs of one kind that scores use."""
+        chosen = self.pairs.filter(pl.col("kind") == kind).head(self.design.number)
+        return pair_rows(chosen, self.rows["image"])
+
+    def units(self, ends: Rows) -> Rows:
+        """What the bootstrap resamples, for both ends of pairs: groups, or images (class pairs)."""
+        if self.design.unit(self.design.semantic) == "image":
+            return ends
+        groups = self.groups
+        return groups[ends[0]], groups[ends[1]]
+
+    def random_distances(self, outputs: np.ndarray | None = None) -> np.ndarray:
+        """The squared distances of the study's random pairs, of these outputs or the model's."""
+        return squared_distances(self.p if outputs is None else outputs, *self.ends("random"))
+
+    def scored(self, distances: np.ndarray, ends: Rows, random: np.ndarray) -> dict[str, Any]:
+        """STAMP of squared distances against those of the random pairs, with its interval."""
+        design = self.design
+        value = float(stamp(distances.mean(), random.mean()))
+        found = distance_interval(
+            (distances, *self.units(ends)),
+            (random, *self.units(self.ends("random"))),
+            value,
+            design.resamples,
+            design.level,
+            design.seed,
+        )
+        return {"value": value, "low": found["low"], "high": found["high"], "n": len(distances)}

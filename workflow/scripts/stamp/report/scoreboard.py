@@ -1,0 +1,115 @@
+"""One row a model: every score, its parts, interval and health flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from stamp.report.outcomes import MEAN
+
+PARTS = (
+    "raw",
+    "low",
+    "high",
+    "se_bootstrap",
+    "se_units",
+    "se_analytic",
+    "eta2",
+    "within",
+    "total",
+    "exact_stamp",
+    "exact_eta2",
+    "n_semantic",
+    "n_random",
+    "parameters",
+    "degenerate",
+    "saturated",
+    "leakage",
+    "missing",
+    "spread",
+)
+RULES = ("temperature", "chance")
+TEXTS = ("excluded", "temperature_bound", "missing", "exposed")
+
+
+def model_row(
+    scores: pl.DataFrame,
+    calibration: Mapping[str, Any],
+    matched: pl.DataFrame,
+    exclude: str,
+    exposed: Sequence[str] = (),
+) -> dict[str, Any]:
+    """A model's row from its own files; the first score is the headline.
+
+    ``exposed`` names the targets that the model was trained or selected on.
+    """
+    headline = scores.row(0, named=True)
+    row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
+    row |= {part: headline[part] for part in PARTS}
+    row["kind"] = headline["kind"]
+    for other in scores[1:].iter_rows(named=True):
+        row[predictor_name(other, headline)] = other["stamp"]
+        if other["kind"] != headline["kind"]:
+            row[f"within_{other['kind']}"] = other["within"]
+    for one in matched.iter_rows(named=True):
+        outcome = one["target"] if one["domain"] == "all" else f"{one['target']}/{one['domain']}"
+        row[f"matched:{outcome}"] = one["stamp"]
+    row |= {"temperature": calibration["value"], "temperature_bound": calibration["bound"]}
+    row |= {f"excluded_{rule}": calibration["excluded"][rule] for rule in RULES}
+    row["excluded"] = calibration["excluded"][exclude]
+    row["exposed"] = ", ".join(exposed) or None
+    return row
+
+
+def predictor_name(score: Mapping[str, Any], headline: Mapping[str, Any]) -> str:
+    """The column of a score that is not the headline: by its pairs, or by its temperature."""
+    if score["kind"] != headline["kind"]:
+        return f"stamp_{score['kind']}"
+    return "stamp_scaled" if score["scaled"] else "stamp_unscaled"
+
+
+def scoreboard(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """All models' rows as a table; text columns stay text where every entry is empty."""
+    table = pl.DataFrame(list(rows), infer_schema_length=None)
+    empty = [name for name, kind in table.schema.items() if kind == pl.Null]
+    texts = [name for name in empty if name.startswith(TEXTS)]
+    numbers = [name for name in empty if name not in texts]
+    return table.with_columns(
+        *(pl.col(name).cast(pl.String) for name in texts),
+        *(pl.col(name).cast(pl.Float64) for name in numbers),
+    )
+
+
+def predictors(columns: Sequence[str]) -> list[str]:
+    """The columns of a scoreboard that predict outcomes, the headline first."""
+    others = [name for name in columns if name == "exact_stamp" or name.startswith("stamp_")]
+    return ["stamp", *sorted(others, key=lambda name: name != "exact_stamp")]
+
+
+def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:
+    """Which models stay under each filter.
+
+    ``all`` keeps every model, degenerate ones at their raw value; ``declared`` leaves out
+    degenerate models and those that the study's own rule sets apart; ``temperature`` and
+    ``chance`` do the same under that rule, whichever the study declares.
+    """
+    sound = ~board["degenerate"]
+    return {
+        "all": pl.Series([True] * len(board)),
+        "declared": sound & board["excluded"].is_null(),
+        **{rule: sound & board[f"excluded_{rule}"].is_null() for rule in RULES},
+    }
+
+
+def unexposed(board: pl.DataFrame, outcome: str) -> pl.Series:
+    """Which models stay under the filter ``unexposed``, for one outcome.
+
+    As ``declared``, without the models that were trained or selected on the outcome's target; for
+    the mean over targets, on any of them.
+    """
+    target = outcome.partition("/")[0]
+    met = board["exposed"].fill_null("").str.split(", ")
+    hit = met.list.contains(target) if outcome != MEAN else board["exposed"].is_not_null()
+    return keeps(board)["declared"] & ~hit
