@@ -21,7 +21,7 @@ run:
 	$(BIN)/snakemake --cores 8 --resources gpu=1
 
 test: lint
-	$(BIN)/python -m pytest tests/unit -n 2
+	$(BIN)/python -m pytest tests --ignore tests/workflow --ignore tests/end_to_end --ignore tests/slurm -n 2
 	$(BIN)/python -m pytest tests/end_to_end tests/workflow -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/slurm -n 0 -rs
 
@@ -32,7 +32,7 @@ test-slurm:
 
 unit:
 	@envs/install $(TEST)
-	$(BIN)/python -m pytest tests/unit -n 2
+	$(BIN)/python -m pytest tests --ignore tests/workflow --ignore tests/end_to_end --ignore tests/slurm -n 2
 
 lint:
 	@envs/install $(TEST)

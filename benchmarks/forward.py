@@ -30,9 +30,9 @@ import json, sys
 from pathlib import Path
 from time import perf_counter
 times = [perf_counter()]
-import stamp.logits
+import stamp.inference.logits
 times.append(perf_counter())
-import stamp.models.trained
+import stamp.models.loaders.train
 times.append(perf_counter())
 block, classes, weights = json.loads(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
 stamp.models.loaders.train.load(block, classes, weights)

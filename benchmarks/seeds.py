@@ -22,10 +22,11 @@ import yaml
 
 from benchmarks import ROOT
 from stamp.config.plan import Plan, Study, load
+from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_table, whole
 from stamp.report.correlate import SOURCE_METRIC
 from stamp.report.leaderboard import flags
-from stamp.report.outcomes import MEAN, SOURCE, outcome_names
+from stamp.report.outcomes import MEAN, outcome_names
 
 SEEDS = (0, 1, 2)
 PAGE = ROOT / "docs" / "embedded-results.md"

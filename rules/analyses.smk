@@ -59,7 +59,9 @@ rule analysis:
         },
         options=lambda wildcards: options_of(study_of(wildcards), wildcards.analysis),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of("analysis.py", f"stamp.report.analyses.{wildcards.analysis}.table"),
+        code=lambda wildcards: code_of(
+            "analysis.py", f"stamp.report.analyses.{wildcards.analysis}.table"
+        ),
     script:
         "../workflow/scripts/analysis.py"
 

@@ -404,7 +404,14 @@ def matches(wildcards):
     )
 
 
-DRAWN = [name for name in ANALYSES if (SCRIPTS / "stamp/report/analyses" / name / "figure.py").is_file()]
+# The template of the report takes an analysis' caption from here: no job depends on its words.
+config["captions"] = {
+    name: (SCRIPTS / "stamp/report/analyses" / name / "caption.rst").read_text()
+    for name in ANALYSES
+}
+DRAWN = [
+    name for name in ANALYSES if (SCRIPTS / "stamp/report/analyses" / name / "figure.py").is_file()
+]
 
 
 def needed(kind, files):

@@ -25,7 +25,7 @@ rule figure:
     params:
         models=lambda wildcards: all_described(study_of(wildcards)),
         texts=lambda wildcards: texts_of(study_of(wildcards)),
-        code=lambda wildcards: code_of("figure.py", f"stamp.report.analyses.{wildcards.figure}.figure"),
+        code=lambda wildcards: code_of("figure.py", f"stamp.report.figures.{wildcards.figure}"),
     script:
         "../workflow/scripts/figure.py"
 

@@ -39,6 +39,8 @@ rule model_profile:
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of("model_profile.py", f"stamp.report.analyses.{wildcards.profile}.profile"),
+        code=lambda wildcards: code_of(
+            "model_profile.py", f"stamp.report.analyses.{wildcards.profile}.profile"
+        ),
     script:
         "../workflow/scripts/model_profile.py"

@@ -24,7 +24,7 @@ rule hold:
 """
 SCRIPT = """
 import json, os, time
-from stamp.device import claim
+from stamp.core.device import claim
 given = os.environ["CUDA_VISIBLE_DEVICES"]
 device, start = claim(snakemake.resources), time.time()
 time.sleep(snakemake.params.seconds)

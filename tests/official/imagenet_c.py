@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image, ImageFilter, ImageOps
 
 from official.imagenet import CLASSES, name, photograph, picture, validation
+from stamp.config.imagenet_classes import number_of
 from stamp.data.adapters.imagenet_c import ARCHIVES, CORRUPTIONS, SEVERITIES
-from stamp.data.imagenet_classes import number_of
 
 
 def make(

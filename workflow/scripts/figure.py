@@ -20,7 +20,7 @@ def main(smk):
         models=smk.params.models,
         texts=smk.params.texts,
     )
-    figure, table = import_module(f"stamp.report.analyses.{smk.wildcards.figure}.figure").draw(data)
+    figure, table = import_module(f"stamp.report.figures.{smk.wildcards.figure}").draw(data)
     write_table(smk.output.csv, table, {})
     save(figure, smk.output.png, smk.output.pdf)
 

@@ -7,9 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pkgutil import iter_modules
 
-from stamp import cli as commands
+from stamp.cli import COMMANDS
 from stamp.core.errors import UserError
 
 
@@ -17,10 +16,9 @@ def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
     top = argparse.ArgumentParser(prog="python -m stamp", description=__doc__)
     under = top.add_subparsers(dest="command", required=True, metavar="command")
-    for found in iter_modules(commands.__path__):
-        module = import_module(f"{commands.__name__}.{found.name}")
-        name = found.name.replace("_", "-")
-        own = under.add_parser(name, help=module.HELP, description=module.__doc__)
+    for name in COMMANDS:
+        module = import_module(f"stamp.cli.{name}")
+        own = under.add_parser(name.replace("_", "-"), help=module.HELP, description=module.__doc__)
         module.arguments(own)
         own.set_defaults(run=module.run)
     return top

@@ -119,7 +119,7 @@ def _figures(drawn: Any, out: Path) -> Iterable[Write]:
     from importlib import import_module
 
     for name in FIGURES:
-        figure, table = import_module(f"stamp.report.analyses.{name}.figure").draw(drawn)
+        figure, table = import_module(f"stamp.report.figures.{name}").draw(drawn)
         yield _table(out / "figures" / f"{name}.csv", table)
         yield _picture(out / "figures" / f"{name}.png", figure)
 

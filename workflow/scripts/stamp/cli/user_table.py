@@ -18,10 +18,11 @@ import numpy as np
 import polars as pl
 
 from stamp.config.metrics import COLUMNS as METRICS
+from stamp.config.view_names import SOURCE
 from stamp.core.errors import UserError, suggest
 from stamp.report.analysis import Data
 from stamp.report.leaderboard import FLAGS
-from stamp.report.outcomes import MEAN, SOURCE, outcomes
+from stamp.report.outcomes import MEAN, outcomes
 from stamp.report.paired import CONTROL
 from stamp.report.scoreboard import PARTS, RULES, TEXTS
 from stamp.scoring.score import COUNTS

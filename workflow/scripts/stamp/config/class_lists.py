@@ -18,7 +18,7 @@ def names() -> list[str]:
 def read(name: str) -> list[str]:
     """The classes of a list, in its order."""
     if name == IMAGENET:
-        from stamp.data.imagenet_classes import classes
+        from stamp.config.imagenet_classes import classes
 
         return classes()
     file = FOLDER / f"{name}.csv"

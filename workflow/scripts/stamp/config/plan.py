@@ -27,11 +27,11 @@ from stamp.config.model_sources import SOURCES
 from stamp.config.precomputed import PROBABILITIES, ids_file
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.config.user_code import digest, source_files
+from stamp.config.view_names import RESERVED
 from stamp.core.errors import UserError, suggest
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
 ADAPTERS = Path(__file__).resolve().parents[1] / "data" / "adapters"
-RESERVED = ("source", "id", "train", "val")
 MADE = ("generated", "bundled")
 
 PAIR_DEFAULTS = {

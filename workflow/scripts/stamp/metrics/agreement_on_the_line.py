@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from stamp.config.metrics import COLUMNS
+from stamp.config.view_names import SOURCE
 from stamp.metrics.estimators import prevalence_threshold
 from stamp.metrics.further import DEGENERATE
 from stamp.metrics.measure import Material, parts_of
-from stamp.report.outcomes import SOURCE
 from stamp.scoring.stamp import DEGENERATE_SPREAD
 from stamp.stats.auroc import MINIMUM, class_aurocs
 from stamp.stats.on_the_line import Aline, agreements, aline, concordances, hamming_agreements

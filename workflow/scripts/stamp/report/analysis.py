@@ -17,9 +17,10 @@ import numpy as np
 import polars as pl
 
 from stamp.config.metrics import COLUMNS as METRICS
+from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table
 from stamp.report.costs import COLUMNS as COSTS
-from stamp.report.outcomes import MEAN, SOURCE, outcome_names, source_outcome, values
+from stamp.report.outcomes import MEAN, outcome_names, source_outcome, values
 from stamp.report.profiles import PROFILE
 from stamp.report.scoreboard import keeps, unexposed
 from stamp.scoring.score import COUNTS

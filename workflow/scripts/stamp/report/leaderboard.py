@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from stamp.report.outcomes import SOURCE, outcome_names, values
+from stamp.config.view_names import SOURCE
+from stamp.report.outcomes import outcome_names, values
 
 FLAGS = ("degenerate", "saturated", "leakage")
 

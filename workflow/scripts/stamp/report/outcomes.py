@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import polars as pl
 
-SOURCE = "source"
-AMONG = "among:"  # domains of the source's evaluation: the classes that a target is scored on
+from stamp.config.view_names import SOURCE
+from stamp.scoring.evaluate import AMONG
+
 MEAN = "mean"
 SCHEMA = {
     "model": pl.String,

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from stamp.core.errors import UserError, suggest
 from stamp.data.views import labels as read_labels
 from stamp.inference.outputs import merged, present
-from stamp.report.outcomes import AMONG
 from stamp.stats.auroc import MINIMUM, class_aurocs, macro, shortage
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
+AMONG = "among:"  # domains of the source's evaluation: the classes that a target is scored on
 MOST_RECALLS = 20_000
 NO_OUTPUT = "the model has no output for it"
 SCHEMA = {

@@ -20,9 +20,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stamp.config.imagenet_classes import classes
 from stamp.core.errors import UserError
 from stamp.data.adapter_options import choose
-from stamp.data.imagenet_classes import classes, switch
+from stamp.data.imagenet_folders import switch
 from stamp.data.label_tables import choice, read
 
 HELP = (

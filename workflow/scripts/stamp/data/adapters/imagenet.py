@@ -15,9 +15,10 @@ from typing import Any
 
 import polars as pl
 
+from stamp.config.imagenet_classes import number_of, real_labels
 from stamp.core.errors import UserError
 from stamp.data.adapter_options import check_count, choose
-from stamp.data.imagenet_classes import (
+from stamp.data.imagenet_folders import (
     IMAGES,
     PER_CLASS,
     check_whole,
@@ -25,8 +26,6 @@ from stamp.data.imagenet_classes import (
     has_class_folders,
     hashes,
     not_there,
-    number_of,
-    real_labels,
     switch,
 )
 from stamp.data.label_tables import choice, read

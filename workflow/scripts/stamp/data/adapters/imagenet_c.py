@@ -21,15 +21,15 @@ from typing import Any
 
 import polars as pl
 
+from stamp.config.imagenet_classes import number_of
 from stamp.core.errors import UserError
 from stamp.data.adapter_options import check_count, choose
-from stamp.data.imagenet_classes import (
+from stamp.data.imagenet_folders import (
     IMAGES,
     check_whole,
     class_folders,
     hashes,
     not_there,
-    number_of,
     switch,
 )
 from stamp.data.label_tables import choices

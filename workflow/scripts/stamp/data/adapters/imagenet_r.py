@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.data.imagenet_classes import TARGET_OPTIONS, target_index
+from stamp.data.imagenet_folders import TARGET_OPTIONS, target_index
 
 HELP = (
     "ImageNet-R is open: unpack people.eecs.berkeley.edu/~hendrycks/imagenet-r.tar in the data "

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.outcomes import SOURCE
+from stamp.config.view_names import SOURCE
 from stamp.report.plot.data import DASH, Data, board, flag_words, interval_name, metric_name
 from stamp.report.plot.style import (
     FINE,

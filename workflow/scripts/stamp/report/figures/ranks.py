@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.outcomes import MEAN, SOURCE
+from stamp.config.view_names import SOURCE
+from stamp.report.outcomes import MEAN
 from stamp.report.plot.data import (
     DASH,
     RHO,

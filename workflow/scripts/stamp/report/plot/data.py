@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from stamp.report.outcomes import MEAN, SOURCE, outcome_names
+from stamp.config.view_names import SOURCE
+from stamp.report.outcomes import MEAN, outcome_names
 from stamp.report.scoreboard import keeps
 
 RHO, MINUS, DASH = "\u03c1", "\u2212", "\u2013"

@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from stamp.config.metrics import METRICS
+from stamp.config.view_names import SOURCE
 from stamp.report.analysis import Data, describe, frame, nothing, why
-from stamp.report.outcomes import SOURCE
 
 STAMP, SOURCE_METRIC = "STAMP", "Source metric"
 FORWARD, ID = "logits", "id"  # the stage, and the view of further labeled source images

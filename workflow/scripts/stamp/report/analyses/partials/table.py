@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.config.view_names import SOURCE
 from stamp.report.analysis import (
     DESCRIBED,
     RHO,
@@ -24,7 +25,7 @@ from stamp.report.analysis import (
     p_text,
     why,
 )
-from stamp.report.outcomes import SOURCE, values
+from stamp.report.outcomes import values
 from stamp.report.paired import ABOUT, NOTHING, Paired, pairings, spoken
 from stamp.stats.correlation import bonett_wright_interval, partial_spearman
 from stamp.stats.ranks import spearman

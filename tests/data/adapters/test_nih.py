@@ -150,7 +150,7 @@ def test_reading_the_shipped_table_imports_neither_torchxrayvision_nor_torch(tmp
         f"nih.index({{'split': 'patients'}}, Path({str(tmp_path)!r}), 1); "
         "sys.exit(bool({'torch', 'torchxrayvision'} & set(sys.modules)))"
     )
-    scripts = Path(nih.__file__).parents[2]
+    scripts = Path(nih.__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(scripts)})
     assert done.returncode == 0
 

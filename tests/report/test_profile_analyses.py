@@ -34,6 +34,7 @@ from stamp.report.analyses.nuisance import figure as nuisance_figure
 from stamp.report.analyses.nuisance import table as nuisance
 from stamp.report.analyses.ordering import table as ordering
 from stamp.report.analyses.seeds import table as seeds
+from stamp.report import analyses
 from stamp.report.analysis import Data, number
 from stamp.report.outcomes import values
 from stamp.report.profile_tables import STAMP
@@ -119,10 +120,10 @@ def test_the_mean_of_a_quantity_is_over_the_models_of_its_row() -> None:
 
 
 def test_an_analysis_of_profiles_names_its_passes_and_has_a_module_that_makes_its_profile() -> None:
-    scripts = Path(analysis.__file__).parent
+    folder = Path(analyses.__file__).parent
     assert set(MODULES) == {name for name, read in ANALYSES.items() if "profiles" in read}
     for name in MODULES:
-        assert (scripts / "stamp" / "profiles" / f"{profile_of(name)}.py").is_file()
+        assert (folder / profile_of(name) / "profile.py").is_file()
         assert PASSES.get(name) == PASSES.get(profile_of(name))
 
 

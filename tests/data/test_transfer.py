@@ -34,7 +34,7 @@ MD5 = hashlib.md5(CONTENT).hexdigest()
 USER, KEY = "who-am-i", "s3cr3t/käy"
 TOKEN = "signature-0123456789"
 QUICK: dict[str, Any] = {"pause": 0.001, "timeout": 5.0}
-LIBRARY = str(Path(download.__file__).parents[1])
+LIBRARY = str(Path(download.__file__).parents[2])
 
 
 @pytest.fixture(autouse=True)
@@ -261,7 +261,7 @@ def test_a_part_longer_than_the_file_is_thrown_away(server: Server, here: Path) 
 SCRIPT = """
 import sys
 from pathlib import Path
-from stamp.download import Remote, fetch
+from stamp.data.transfer import Remote, fetch
 fetch(Remote(sys.argv[1], "a.zip", sha256=sys.argv[2]), Path(sys.argv[3]), pause=0.01, timeout=20)
 """
 

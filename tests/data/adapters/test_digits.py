@@ -279,7 +279,7 @@ def test_the_digits_are_made_without_importing_the_packages_they_come_in(tmp_pat
         "digit_shifts.build({'images': 10}, Path(sys.argv[1]) / 'shifts', 0);"
         "print(sorted({'pandas', 'sklearn', 'mlxtend', 'torch'} & set(sys.modules)))"
     )
-    root = str(Path(mnist.__file__).parents[2])
+    root = str(Path(mnist.__file__).parents[3])
     answer = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
         capture_output=True,

@@ -10,7 +10,7 @@ from project import ROOT
 
 JOB = """
 from types import SimpleNamespace
-from stamp.errors import UserError, run
+from stamp.core.errors import UserError, run
 
 def main(job):
     {body}

@@ -17,8 +17,8 @@ import pytest
 from official import imagenet as official
 from PIL import Image
 
+from stamp.config import imagenet_classes as source
 from stamp.core.errors import UserError
-from stamp.data import imagenet_classes as source
 from stamp.data.adapters import imagenet
 from stamp.data.archives import unpack
 from stamp.data.download import complete
@@ -27,7 +27,7 @@ from stamp.data.views import check_index
 from stamp.images.reading import open_picture
 
 LAYOUTS = ("devkit", "folders", "kaggle")
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 TRUTH = f"{official.DEVKIT}/data/ILSVRC2012_validation_ground_truth.txt"
 META = f"{official.DEVKIT}/data/meta.mat"
 
@@ -91,7 +91,7 @@ def test_imagenet_a_and_r_share_86_classes():
 
 def test_the_classes_are_known_without_timm_torch_or_tables():
     code = (
-        "import sys; from stamp import imagenet; imagenet.number_of();"
+        "import sys; from stamp.config import imagenet_classes; imagenet_classes.number_of();"
         "print({'timm', 'torch', 'polars', 'numpy', 'scipy'} & set(sys.modules))"
     )
     assert _run(code) == "set()"

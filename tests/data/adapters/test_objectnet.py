@@ -13,11 +13,11 @@ import pytest
 from official import objectnet as official
 from PIL import Image
 
+from stamp.config.imagenet_classes import classes
 from stamp.core.errors import UserError
 from stamp.data.adapters import objectnet
 from stamp.data.archives import unpack
 from stamp.data.download import absent
-from stamp.data.imagenet_classes import classes
 from stamp.data.views import check_index
 
 IMAGES, SEED, SIZE = 3, 4, 32

@@ -1,77 +1,23 @@
-"""The 1,000 classes of ImageNet, by WordNet id, and trees with a folder a class.
-
-A class's number is its line in the list that timm ships; so are the shipped lists of the classes of
-ImageNet-A and ImageNet-R. They are read from timm's folder: timm itself, which imports torch, is
-never imported.
-"""
+"""Trees of ImageNet pictures with one folder per class, as ImageNet, -A, -R and -C come."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+
+from stamp.config.imagenet_classes import classes, number_of, shipped
 from stamp.core.errors import UserError, suggest
 from stamp.data.adapter_options import choose
-
-if TYPE_CHECKING:
-    import polars as pl
 
 IMAGES = 50_000
 PER_CLASS = 50
 SUFFIXES = (".jpeg", ".jpg", ".png")
 TARGET_OPTIONS: dict[str, Any] = {"partial": False}
-
-
-def classes() -> list[str]:
-    """The 1,000 WordNet ids; a class's number is its place."""
-    return list(_synsets())
-
-
-def number_of() -> dict[str, int]:
-    """The class number of each WordNet id."""
-    return {wnid: number for number, wnid in enumerate(_synsets())}
-
-
-def shipped(name: str) -> list[int]:
-    """A list of class numbers that timm ships, such as ``imagenet_a_indices``, ascending."""
-    return sorted(int(line) for line in shipped_file(f"{name}.txt").read_text().split())
-
-
-def real_labels() -> list[list[int]]:
-    """The ReaL class numbers of each validation image, in the images' order; some have none.
-
-    Beyer et al., "Are we done with ImageNet?", 2020.
-    """
-    return json.loads(shipped_file("imagenet_real_labels.json").read_text())
-
-
-def shipped_file(name: str) -> Path:
-    """A file about ImageNet inside the installed timm."""
-    spec = importlib.util.find_spec("timm")
-    if spec is None:
-        raise UserError(
-            "the classes of ImageNet are read from the package timm, which is not installed: "
-            "pip install timm"
-        )
-    for place in spec.submodule_search_locations or ():
-        file = Path(place) / "data" / "_info" / name
-        if file.is_file():
-            return file
-    raise UserError(
-        f"the installed package timm has no file data/_info/{name}: "
-        "install the pinned version of timm again"
-    )
-
-
-@cache
-def _synsets() -> tuple[str, ...]:
-    return tuple(shipped_file("imagenet_synsets.txt").read_text().split())
 
 
 def switch(dataset: str, option: str, value: Any) -> bool:
@@ -87,7 +33,7 @@ def has_class_folders(folder: Path) -> bool:
     """Whether a folder holds at least one that is named after a class."""
     if not folder.is_dir():
         return False
-    known = set(_synsets())
+    known = set(number_of())
     with os.scandir(folder) as entries:
         return any(entry.name in known and entry.is_dir() for entry in entries)
 
@@ -124,7 +70,7 @@ def class_folders(
 
 
 def _hint(name: str, known: Collection[str]) -> str:
-    if name in _synsets():
+    if name in number_of():
         return "it is another class of ImageNet"
     hint = suggest(name, known)
     return "WordNet ids like n01440764 are expected" if hint.startswith("known") else hint
@@ -174,8 +120,6 @@ def target_index(
     An image's id is its class and its file name without the ending; ``expected`` is the number of
     images of the whole set.
     """
-    import polars as pl  # planning reads the classes only
-
     chosen = choose(dataset, options, TARGET_OPTIONS)
     partial = switch(dataset, "partial", chosen["partial"])
     name = dataset.replace("_", "-")

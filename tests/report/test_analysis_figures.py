@@ -25,14 +25,13 @@ from test_figures import texts_of
 
 from stamp.config.analyses import ANALYSES, profile_of
 from stamp.config.plan import described, read_plan
-from stamp.report import figures
+from stamp.report import analyses
 from stamp.report.analysis import Data
 from stamp.report.plot import style
 from stamp.report.plot.data import inside, models_text, number
 
-FOLDER = Path(figures.__file__).parent
-REPORT = FOLDER.parents[2] / "report"
-DRAWN = [name for name in ANALYSES if (FOLDER / f"{name}.py").is_file()]
+FOLDER = Path(analyses.__file__).parent
+DRAWN = [name for name in ANALYSES if (FOLDER / name / "figure.py").is_file()]
 LONG = "A network with a very long name, pretrained elsewhere and fine-tuned here, seed {}"
 DRAWS = 60
 
@@ -206,10 +205,4 @@ def test_words_of_numbers_are_what_a_reader_expects() -> None:
 
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_analysis_has_a_caption_of_its_own_in_the_report(name: str) -> None:
-    caption = Template((REPORT / "analysis.rst").read_text())
-    words = [
-        caption.render(snakemake=SimpleNamespace(wildcards=SimpleNamespace(analysis=one)))
-        for one in (name, "no such analysis")
-    ]
-    assert len(words[0].split()) > 15
-    assert words[1].strip() == ""
+    assert len((FOLDER / name / "caption.rst").read_text().split()) > 15

@@ -94,6 +94,6 @@ def test_the_audit_imports_neither_torch_nor_torchxrayvision():
         "import sys; from stamp.paper.themes import audit; from stamp.paper.tables import read; "
         "audit(read()); sys.exit(bool({'torch', 'torchxrayvision', 'timm'} & set(sys.modules)))"
     )
-    library = Path(nih.__file__).parents[2]
+    library = Path(nih.__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(library)})
     assert done.returncode == 0

@@ -16,11 +16,11 @@ import pytest
 from stamp.core import device
 from stamp.core.errors import UserError
 
-LIBRARY = Path(device.__file__).parents[1]
+LIBRARY = Path(device.__file__).parents[2]
 HOLD = """
 import json, sys, time
 from pathlib import Path
-from stamp.device import take
+from stamp.core.device import take
 devices, folder, seconds = sys.argv[1].split(","), Path(sys.argv[2]), float(sys.argv[3])
 mine = take(devices, folder, pause=0.01)
 start = time.monotonic()
