@@ -78,8 +78,8 @@ def throughput(
                 forward.module(batch)
 
         def stage() -> None:
-            provenance = {"model": what, "view": "benchmark"}
-            extract(folder / "out", cache, ids, loaded, names, "cpu", provenance)
+            metadata = {"model": what, "view": "benchmark"}
+            extract(folder / "out", cache, ids, loaded, names, "cpu", metadata)
 
         with redirect_stderr(StringIO()):  # progress bars
             times = alternate({"bare": bare, "stage": stage}, rounds)

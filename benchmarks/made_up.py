@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from stamp.config.metrics import COLUMNS, METRICS, Metric
 from stamp.report.analysis import Data
 from stamp.report.outcomes import outcomes
-from stamp.scoring.score import COUNTS
+from stamp.scoring.score import N_PAIRS
 
 FAMILIES = ("ResNet", "DenseNet", "ConvNeXt", "ViT", "Swin", "MLP-Mixer", "EfficientNet", "RegNet")
 OBJECTIVES = ("supervised", "self-supervised", "contrastive", "from scratch")
@@ -50,7 +50,7 @@ def study(
         scores=_scores(keys, raw, rng),
         outcomes=outcomes(table, how),
         evaluations=table,
-        counts=_counts(keys, raw, rng),
+        n_pairs=_counts(keys, raw, rng),
         calibrations={
             key: {"model": key, "value": 1 + at / 20, "bound": None, "performance": 0.7}
             for at, key in enumerate(keys)
@@ -135,7 +135,7 @@ def _scores(keys: list[str], raw: np.ndarray, rng: np.random.Generator) -> pl.Da
             "excluded": pl.Series(near_chance, dtype=pl.String),
             "excluded_chance": pl.Series(near_chance, dtype=pl.String),
             "excluded_temperature": pl.Series([None] * count, dtype=pl.String),
-            "exposed": pl.Series(
+            "contaminated": pl.Series(
                 ["target_1" if at == 6 else None for at in range(count)], dtype=pl.String
             ),
         }
@@ -158,7 +158,7 @@ def _counts(keys: list[str], raw: np.ndarray, rng: np.random.Generator) -> pl.Da
         for number in NUMBERS
         for score in [own + rng.normal(0, 1 / number)]
     ]
-    return pl.DataFrame(rows, schema=COUNTS)
+    return pl.DataFrame(rows, schema=N_PAIRS)
 
 
 def metrics(count: int) -> list[Metric]:

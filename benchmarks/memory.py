@@ -51,8 +51,8 @@ def peak(folder: Path, images: int) -> tuple[float, float]:
     loaded = network(BLOCK, classes)
     cache, ids = open_cache(folder, images), image_ids(images)
     before = resident("VmRSS")
-    provenance = {"model": "benchmark", "view": "benchmark"}
-    extract(folder / "out", cache, ids, loaded, classes, "cpu", provenance)
+    metadata = {"model": "benchmark", "view": "benchmark"}
+    extract(folder / "out", cache, ids, loaded, classes, "cpu", metadata)
     return before, resident("VmHWM")
 
 

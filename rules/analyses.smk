@@ -10,7 +10,7 @@ rule analysis:
             "evaluations",
             lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/evaluations.csv"],
         ),
-        counts=needed("counts", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet")),
+        n_pairs=needed("n_pairs", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.n_pairs.parquet")),
         metrics=needed("metrics", metrics_files),
         costs=needed(
             "costs", lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/costs.parquet"]

@@ -380,10 +380,10 @@ def profiles_of(wildcards):
     return expand(f"{folder}/{{model}}.parquet", model=list(study_of(wildcards).models))
 
 
-def counts_of(wildcards):
+def n_pairs_of(wildcards):
     """The numbers of pairs that a model is also scored at: those asked for, and all pairs."""
     pairs = study_of(wildcards).pairs
-    return sorted({*pairs["counts"], pairs["largest"]}) if pairs["counts"] else []
+    return sorted({*pairs["n_pairs_sweep"], pairs["max_pairs"]}) if pairs["n_pairs_sweep"] else []
 
 
 def evaluations(wildcards):

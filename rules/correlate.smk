@@ -22,7 +22,7 @@ rule collect:
             key: target["outcomes"] for key, target in study_of(wildcards).targets.items()
         },
         exclude=of_study("calibration", "exclude"),
-        exposed=lambda wildcards: study_of(wildcards).exposures(),
+        contaminated=lambda wildcards: study_of(wildcards).contaminated(),
         relabelled=lambda wildcards: [
             key for key, target in study_of(wildcards).targets.items() if target["relabelled"]
         ],

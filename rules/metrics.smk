@@ -42,7 +42,7 @@ rule metrics:
         classes=of_study("classes"),
         scale=of_study("calibration", "scale"),
         semantic=of_study("pairs", "semantic"),
-        number=of_study("pairs", "count"),
+        number=of_study("pairs", "n_pairs"),
         wanted=of_study("metrics"),
         targets=lambda wildcards: cached_targets(study_of(wildcards)),
         streamed=lambda wildcards: streamed_targets(study_of(wildcards)),

@@ -16,7 +16,7 @@ rule pairs:
         pairs=lambda wildcards: {
             key: value
             for key, value in study_of(wildcards).pairs.items()
-            if key not in ("count", "counts")
+            if key not in ("n_pairs", "n_pairs_sweep")
         },
         task=of_study("task"),
         classes=of_study("classes"),
@@ -40,7 +40,7 @@ rule source_view:
     params:
         images=lambda wildcards: study_of(wildcards).source_images,
         split=of_study("calibration", "split"),
-        number=of_study("calibration", "count"),
+        number=of_study("calibration", "n_images"),
         task=of_study("task"),
         classes=of_study("classes"),
         seed=PLAN.seed,

@@ -33,7 +33,7 @@ rule model_profile:
         classes=of_study("classes"),
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
-        number=of_study("pairs", "count"),
+        number=of_study("pairs", "n_pairs"),
         order=of_study("pairs", "order"),
         scale=of_study("calibration", "scale"),
         resamples=of_study("statistics", "resamples"),

@@ -10,7 +10,7 @@ rule score:
         calibration=rules.calibrate.output[0],
     output:
         scores=f"{RESULTS}/{{study}}/scores/{{model}}.parquet",
-        counts=f"{RESULTS}/{{study}}/scores/{{model}}.counts.parquet",
+        n_pairs=f"{RESULTS}/{{study}}/scores/{{model}}.n_pairs.parquet",
         draws=f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/score/{{model}}.log",
@@ -26,11 +26,11 @@ rule score:
         classes=of_study("classes"),
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
-        number=of_study("pairs", "count"),
-        counts=counts_of,
+        number=of_study("pairs", "n_pairs"),
+        n_pairs_sweep=n_pairs_of,
         scale=of_study("calibration", "scale"),
         leaks=lambda wildcards: not set(study_of(wildcards).pairs["split"]).isdisjoint(
-            model_of(wildcards).saw
+            model_of(wildcards).trained_on
         ),
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
@@ -63,7 +63,7 @@ rule matched:
         merge=lambda wildcards: study_of(wildcards).targets[wildcards.target]["merge"],
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
-        number=of_study("pairs", "count"),
+        number=of_study("pairs", "n_pairs"),
         scale=of_study("calibration", "scale"),
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),

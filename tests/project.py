@@ -40,10 +40,10 @@ PHANTOM = {
         "split": "test",
         "semantic": "temporal",
         "also": {"labeled": 20},
-        "largest": 80,
-        "count": 60,
+        "max_pairs": 80,
+        "n_pairs": 60,
     },
-    "calibration": {"split": "calibration", "count": 40, "exclude": "chance"},
+    "calibration": {"split": "calibration", "n_images": 40, "exclude": "chance"},
     "targets": {
         "external": {
             "dataset": "small_phantom",
@@ -60,10 +60,10 @@ DIGITS = {
     "classes": [str(digit) for digit in range(10)],
     "source": {"dataset": "mnist", "train": "train"},
     "pixels": {"size": 28, "channels": 1},
-    "pairs": {"split": "test", "semantic": "class", "largest": 200},
+    "pairs": {"split": "test", "semantic": "class", "max_pairs": 200},
     "calibration": {
         "split": "calibration",
-        "count": 100,
+        "n_images": 100,
         "scale": True,
         "exclude": "temperature",
     },
@@ -115,7 +115,7 @@ def model(arch: str, label: str, arch_args: dict[str, Any] | None = None, **reci
         "family": "small",
         "objective": "supervised",
         "regime": "plain",
-        "saw": ["train"],
+        "trained_on": ["train"],
         "load": load,
     }
 

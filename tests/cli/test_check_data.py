@@ -263,8 +263,8 @@ def configured(folder: Path, **changes: object) -> None:
         **PHANTOM,
         "classes": ["Edema", "Mass"],
         "source": {"dataset": "clinic", "train": "train"},
-        "pairs": {"split": "test", "semantic": "temporal", "largest": 10},
-        "calibration": {"split": "calibration", "count": 10},
+        "pairs": {"split": "test", "semantic": "temporal", "max_pairs": 10},
+        "calibration": {"split": "calibration", "n_images": 10},
         "zoo": ["mine"],
         **changes,
     }
@@ -292,8 +292,8 @@ def test_a_study_says_what_its_source_lacks(
     assert text.count("error: ") == 1
     configured(
         clinic,
-        pairs={"split": "test", "semantic": "temporal", "largest": 99, "also": {"labeled": 5}},
-        calibration={"split": "calibration", "count": 40},
+        pairs={"split": "test", "semantic": "temporal", "max_pairs": 99, "also": {"labeled": 5}},
+        calibration={"split": "calibration", "n_images": 40},
         classes=["Edema", "Mas"],
     )
     code, text = said(capsys, "mine")
@@ -306,11 +306,11 @@ def test_a_study_says_what_its_source_lacks(
 def test_a_rule_that_would_set_every_model_apart_is_warned_of(
     clinic: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configured(clinic, calibration={"split": "calibration", "count": 10, "exclude": "chance"})
+    configured(clinic, calibration={"split": "calibration", "n_images": 10, "exclude": "chance"})
     assert "the rule 'chance' will set every model apart" not in said(capsys, "mine")[1]
     configured(
         clinic,
-        calibration={"split": "calibration", "count": 10, "exclude": "chance"},
+        calibration={"split": "calibration", "n_images": 10, "exclude": "chance"},
         statistics={"minimum": 10},
     )
     assert "the rule 'chance' will set every model apart" in said(capsys, "mine")[1]

@@ -18,7 +18,7 @@ logits        1
 [Tue Nov 17 02:56:23 2026]
 rule score:
     input: a.parquet, b.json
-    output: results/s/scores/m.parquet, results/s/scores/m.counts.parquet
+    output: results/s/scores/m.parquet, results/s/scores/m.n_pairs.parquet
     log: results/s/logs/score/m.log
     jobid: 7
     reason: Missing output files: results/s/scores/m.parquet; Input files updated by another job: c
@@ -44,7 +44,7 @@ job       count
 def test_jobs_are_read_with_wildcards_files_and_reason() -> None:
     score, logits = read(TEXT)
     assert (score.rule, score.wildcards) == ("score", {"study": "s", "model": "m"})
-    assert score.outputs == ("results/s/scores/m.parquet", "results/s/scores/m.counts.parquet")
+    assert score.outputs == ("results/s/scores/m.parquet", "results/s/scores/m.n_pairs.parquet")
     assert score.logs == ("results/s/logs/score/m.log",)
     assert score.reason.startswith("Missing output files: ")
     assert (logits.name, score.name) == ("logits north", "score")

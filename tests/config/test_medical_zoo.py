@@ -249,8 +249,10 @@ def test_every_tag_is_one_that_timm_has_weights_for() -> None:
 def test_what_models_saw_and_were_exposed_to_has_names_that_exist() -> None:
     datasets = yaml.safe_load((ROOT / "config" / "datasets.yaml").read_text())
     for key, entry in ZOO.items():
-        assert set(entry.get("exposed", [])) <= set(datasets), key
-        assert set(entry["saw"]) <= {"train", "val", "calibration", "test"}, key
+        assert set(entry.get("contamination", [])) <= set(datasets), key
+        assert set(entry["trained_on"]) <= {"train", "val", "calibration", "test"}, key
     assert all(
-        ZOO[key]["saw"] == ["train"] for key in ZOO if ZOO[key]["load"]["source"] == "finetune"
+        ZOO[key]["trained_on"] == ["train"]
+        for key in ZOO
+        if ZOO[key]["load"]["source"] == "finetune"
     )

@@ -13,7 +13,7 @@ from project import ROOT
 
 from stamp.config.plan import read_zoo
 from stamp.config.preprocessing import merged
-from stamp.core.artifacts import array_provenance, ids_digest, write_json
+from stamp.core.artifacts import array_metadata, ids_digest, write_json
 from stamp.core.errors import UserError
 from stamp.images.pixels import PixelCache
 from stamp.inference.logits import extract, load_model
@@ -107,7 +107,7 @@ def test_groups_are_ten_families_and_the_headless_are_apart() -> None:
     for entry in WORKING.values():
         first = "in21k" in entry["load"]["name"] or "in22k" in entry["load"]["name"]
         assert entry["regime"] == ("ImageNet-21k" if first else "ImageNet-1k")
-    assert all(entry["saw"] == [] for entry in ZOO.values())
+    assert all(entry["trained_on"] == [] for entry in ZOO.values())
 
 
 def test_27_models_share_six_pixel_caches() -> None:
@@ -267,5 +267,5 @@ def test_the_logits_say_which_weights_of_the_hub_made_them(tmp_path: Path) -> No
     loaded = Loaded(Mean(), (0.5,) * 3, (0.5,) * 3, origin=origin)
     target = tmp_path / "out.safetensors"
     extract(target, cache, ids, loaded, ["a", "b", "c"], "cpu", {"model": "m", "view": "v"})
-    found = array_provenance(target)
+    found = array_metadata(target)
     assert {key: found[f"weights_{key}"] for key in origin} == origin

@@ -100,9 +100,9 @@ def test_a_mistyped_name_in_a_study_is_suggested(
 
 
 def test_a_missing_key_is_named(files: dict) -> None:
-    del files["studies/small_phantom.yaml"]["pairs"]["largest"]
+    del files["studies/small_phantom.yaml"]["pairs"]["max_pairs"]
     line = mistake(files)
-    assert line.endswith("small_phantom.yaml: pairs: the key 'largest' is missing")
+    assert line.endswith("small_phantom.yaml: pairs: the key 'max_pairs' is missing")
 
 
 def test_an_unknown_class_of_a_target_is_suggested(files: dict) -> None:
@@ -138,8 +138,8 @@ def test_a_calibration_split_that_is_the_pool_is_refused(files: dict) -> None:
 
 
 def test_more_pairs_used_than_drawn_are_refused(files: dict) -> None:
-    files["studies/small_phantom.yaml"]["pairs"]["count"] = 81
-    assert "pairs.count 81 is more than pairs.largest 80" in mistake(files)
+    files["studies/small_phantom.yaml"]["pairs"]["n_pairs"] = 81
+    assert "pairs.n_pairs 81 is more than pairs.max_pairs 80" in mistake(files)
 
 
 def test_a_model_in_two_zoos_is_refused(files: dict) -> None:
@@ -226,11 +226,11 @@ def test_a_model_that_cannot_be_scored_is_kept_apart(files: dict) -> None:
 
 
 def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
-    files["zoo/small_phantom.yaml"]["few"]["exposed"] = ["small_phantom"]
-    assert load(files).studies["small_phantom"].exposures() == {"few": ["external"]}
-    files["zoo/small_phantom.yaml"]["few"]["exposed"] = ["small_fantom"]
+    files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_phantom"]
+    assert load(files).studies["small_phantom"].contaminated() == {"few": ["external"]}
+    files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_fantom"]
     assert mistake(files) == (
-        "config/studies/small_phantom.yaml: model 'few': exposed: unknown data set "
+        "config/studies/small_phantom.yaml: model 'few': contamination: unknown data set "
         "'small_fantom': did you mean 'small_phantom'?"
     )
 

@@ -60,7 +60,7 @@ def test_rows_written_one_batch_at_a_time_are_a_valid_safetensors_file(tmp_path:
         writer.append(values[start : start + 4])
     writer.close()
     assert np.array_equal(load_file(path)["logits"], values)
-    assert io.array_provenance(path)["model"] == "ümlaut"
+    assert io.array_metadata(path)["model"] == "ümlaut"
 
 
 def test_several_arrays_are_written_part_by_part_in_any_order(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ import pairs
 params = Space(images={"datasets": ["d"], "domains": None}, task="multilabel", classes=["a"],
     seed=0, pairs={"semantic": "temporal", "mode": "all_consecutive", "order": "order",
     "random": "different_group", "pool": "reuse", "also": {}, "same": [], "split": ["test"],
-    sys.argv[3]: 20})
+    "max_pairs": 20})
 smk = Space(params=params, wildcards=Space(study="s"),
     input=Space(index=str(folder / "index.parquet")), output=[str(folder / "pairs.parquet")])
 profile = cProfile.Profile()
@@ -118,11 +118,8 @@ for file, line, name in pstats.Stats(profile).stats:
     if file.startswith(scripts) and not name.startswith("<"):
         print(f"{file[len(scripts) + 1:]}:{name}")
 """
-    largest = (
-        "max_pairs" if "max_pairs" in (SCRIPTS / "stamp/data/pairs.py").read_text() else "largest"
-    )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), str(SCRIPTS), largest],
+        [sys.executable, "-c", code, str(tmp_path), str(SCRIPTS)],
         capture_output=True,
         text=True,
         env={"PYTHONPATH": str(SCRIPTS)},

@@ -69,7 +69,12 @@ def weights(folder: Path) -> dict[str, Path]:
 
 
 def zoo(files: dict[str, Path], url: str) -> dict[str, Any]:
-    about = {"family": "small", "objective": "CE-supervised", "regime": "NIH-CNN", "saw": ["train"]}
+    about = {
+        "family": "small",
+        "objective": "CE-supervised",
+        "regime": "NIH-CNN",
+        "trained_on": ["train"],
+    }
     tiny = {"source": "finetune", "arch": "resnet18", "arch_args": RESNET, "recipe": RECIPE, **GRAY}
     vit = {"source": "finetune", "arch": "vit_tiny_patch16_224", "arch_args": VIT, **GRAY}
     backbone = {"transformers": "Dinov2Model", "config": DINO, "file": str(files["dino"])}
@@ -96,7 +101,7 @@ def zoo(files: dict[str, Path], url: str) -> dict[str, Any]:
     entries: dict[str, Any] = {
         key: {"label": key.upper(), **about, "load": load} for key, load in loads.items()
     }
-    entries["txv"] |= {"saw": ["train", "test"], "exposed": ["chexpert"]}
+    entries["txv"] |= {"trained_on": ["train", "test"], "contamination": ["chexpert"]}
     shipped = yaml.safe_load((ROOT / "config/zoo/medical.yaml").read_text())
     entries["autoencoder"] = next(each for each in shipped.values() if "unavailable" in each)
     return entries
@@ -106,8 +111,8 @@ def study() -> dict[str, Any]:
     """The shipped study with fewer pairs and images, and smaller pictures."""
     document = yaml.safe_load((ROOT / "config/studies/medical.yaml").read_text())
     document["pixels"]["size"] = SIZE
-    document["pairs"] |= {"largest": 60, "count": 50, "also": {"labeled": 10, "changed": 10}}
-    document["calibration"]["count"] = 20
+    document["pairs"] |= {"max_pairs": 60, "n_pairs": 50, "also": {"labeled": 10, "changed": 10}}
+    document["calibration"]["n_images"] = 20
     document["passes"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200, "minimum": 3}
@@ -272,7 +277,7 @@ def test_rsna_has_no_training_image_and_is_not_in_the_mean(done: Done) -> None:
     notes = main.filter(pl.col("target") == "RSNA")["note"].to_list()
     assert all(note.startswith("the source's own images under other labels") for note in notes)
     assert "class-matched STAMP" in main.filter(pl.col("target") == "RSNA")["score"]
-    assert "unexposed" in main["models"]
+    assert "uncontaminated" in main["models"]
 
 
 def test_fine_tuning_leaves_its_curve_and_no_checkpoint(done: Done) -> None:

@@ -81,7 +81,7 @@ def learn(folder: Path) -> dict[str, Path]:
 
 
 def zoo(files: dict[str, Path]) -> dict[str, Any]:
-    about = {"objective": "supervised", "regime": "IN-1k", "saw": []}
+    about = {"objective": "supervised", "regime": "IN-1k", "trained_on": []}
     pixels = {"size": 64, "channels": 3, "interpolation": "bicubic", "crop": 0.9}
     half = {"mean": [0.5] * 3, "std": [0.5] * 3}
     found: dict[str, Any] = {}
@@ -97,8 +97,8 @@ def zoo(files: dict[str, Path]) -> dict[str, Any]:
 
 def study() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "config/studies/natural.yaml").read_text())
-    document["pairs"] |= {"largest": 60, "count": 50, "counts": [20, 40, 60]}
-    document["calibration"]["count"] = 24
+    document["pairs"] |= {"max_pairs": 60, "n_pairs": 50, "n_pairs_sweep": [20, 40, 60]}
+    document["calibration"]["n_images"] = 24
     document["passes"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200}
@@ -314,9 +314,11 @@ def test_another_delta_runs_the_alarm_again_and_nothing_else(done: Done) -> None
 
 
 def test_more_pairs_to_score_at_need_no_forward_pass(done: Done) -> None:
-    done.project.edit("studies/natural.yaml", lambda s: s["pairs"].update(counts=[30, 60]))
+    done.project.edit("studies/natural.yaml", lambda s: s["pairs"].update(n_pairs_sweep=[30, 60]))
     jobs = done.project.plan()
-    done.project.edit("studies/natural.yaml", lambda s: s["pairs"].update(counts=[20, 40, 60]))
+    done.project.edit(
+        "studies/natural.yaml", lambda s: s["pairs"].update(n_pairs_sweep=[20, 40, 60])
+    )
     assert jobs
     assert not [job for job in jobs if job.startswith(("logits", "records", "pixels", "pairs"))]
     assert not done.project.plan()

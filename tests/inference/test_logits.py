@@ -14,7 +14,7 @@ from torch import nn
 
 from stamp.config.model_sources import SOURCES
 from stamp.config.preprocessing import Preprocessing
-from stamp.core.artifacts import array_provenance, read_arrays
+from stamp.core.artifacts import array_metadata, read_arrays
 from stamp.core.errors import UserError
 from stamp.images.pixels import PixelCache
 from stamp.inference import logits
@@ -70,8 +70,8 @@ def test_logits_are_those_of_the_network_on_normalised_pixels(
     found = read_arrays(target, model="m", view="source")["logits"]
     assert np.allclose(found, expected, atol=1e-5)
     network.float()
-    assert int(array_provenance(target)["parameters"]) == loaded.parameters
-    assert array_provenance(target)["images"] == "37"
+    assert int(array_metadata(target)["parameters"]) == loaded.parameters
+    assert array_metadata(target)["images"] == "37"
 
 
 def test_the_batch_size_changes_nothing_that_matters(tmp_path: Path, cache: PixelCache) -> None:

@@ -15,7 +15,7 @@ from scipy.stats import entropy
 from torch import nn
 
 from stamp.config.preprocessing import Preprocessing
-from stamp.core.artifacts import array_provenance, ids_digest, read_arrays, write_table
+from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, write_table
 from stamp.core.errors import UserError
 from stamp.data.views import scored_classes
 from stamp.images.pixels import decode
@@ -63,8 +63,8 @@ def run(view: Path, among: np.ndarray, monkeypatch: pytest.MonkeyPatch, **more: 
     monkeypatch.setattr(records, "PART", 8)
     target = view.with_name("records.safetensors")
     loaded = Loaded(Means(), (0.5,) * 3, (0.25,) * 3)
-    provenance = {"model": "m", "view": "c"}
-    settings = (loaded, HOW, CLASSES, among, "cpu", provenance, 2)
+    metadata = {"model": "m", "view": "c"}
+    settings = (loaded, HOW, CLASSES, among, "cpu", metadata, 2)
     records.extract_records(target, view, *settings, batch=3, **more)
     return target
 
@@ -100,7 +100,7 @@ def test_a_border_is_cut_off_before_resizing(view: Path, monkeypatch: pytest.Mon
 
 def test_records_name_the_images_they_are_of(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = run(view, np.arange(7), monkeypatch)
-    card = array_provenance(target)
+    card = array_metadata(target)
     assert card["ids"] == ids_digest(pl.read_parquet(view)["image"])
     assert (card["images"], card["columns"]) == ("25", ",".join(records.COLUMNS))
     with pytest.raises(UserError, match="made with model 'm'"):

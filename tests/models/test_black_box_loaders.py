@@ -600,7 +600,7 @@ for script in (given_logits, given_records):
 """
     folder = ROOT / "workflow" / "scripts"
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
-    from stamp.core.artifacts import array_provenance, ids_digest, read_arrays
+    from stamp.core.artifacts import array_metadata, ids_digest, read_arrays
     from stamp.inference.predictions import records_of
 
     logits = read_arrays(tmp_path / "given_logits.safetensors", model="m", ids=ids_digest(IDS))
@@ -608,4 +608,4 @@ for script in (given_logits, given_records):
     records = read_arrays(tmp_path / "given_records.safetensors", model="m", ids=ids_digest(IDS))
     expected = records_of(logits["logits"], np.arange(4))
     np.testing.assert_allclose(records["records"], expected, rtol=1e-6)
-    assert array_provenance(tmp_path / "given_logits.safetensors")["weights_file"] == str(path)
+    assert array_metadata(tmp_path / "given_logits.safetensors")["weights_file"] == str(path)

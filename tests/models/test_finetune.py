@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from finetune import main
-from stamp.core.artifacts import array_provenance, ids_digest, read_json, write_json, write_table
+from stamp.core.artifacts import array_metadata, ids_digest, read_json, write_json, write_table
 from stamp.core.errors import UserError
 from stamp.images.pixels import PixelCache
 from stamp.inference.logits import Forward
@@ -499,7 +499,7 @@ def test_the_script_writes_weights_and_record_and_leaves_no_checkpoint(tmp_path:
     known = [int((~np.isnan(pictures(n, n)[1])).any(axis=1).sum()) for n in (60, 40)]
     assert (record["model"], record["images"], record["val_images"]) == ("m", *known)
     assert len(record["curve"]) == 2
-    assert array_provenance(smk.output.weights)["best"] == str(record["best"])
+    assert array_metadata(smk.output.weights)["best"] == str(record["best"])
     assert load(smk.params.load, CLASSES, smk.output.weights).parameters > 0
     assert not any((tmp_path / "checkpoints").iterdir())
 

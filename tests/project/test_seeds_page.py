@@ -40,7 +40,7 @@ def correlations(seed: int) -> pl.DataFrame:
 def board(seed: int) -> pl.DataFrame:
     clean: dict[str, Any] = {"degenerate": False, "saturated": False, "leakage": False}
     clean |= {"temperature_bound": None, "excluded": None, "n_semantic": 1234}
-    clean |= {"exposed": None, "missing": None}
+    clean |= {"contaminated": None, "missing": None}
     rows = [{"model": model, **clean} for model in MODELS]
     rows[1] |= {"degenerate": True} if seed == 0 else {}
     rows[2] |= {"temperature_bound": "upper", "excluded": "temperature 20 is above 3"}

@@ -23,24 +23,24 @@ from stamp.inference.outputs import Outputs
 from stamp.report import correlate as agreement
 from stamp.report import main_table, outcomes
 from stamp.report.analyses.corruptions import table as corruptions
-from stamp.report.analyses.counts import figure as counts_figure
-from stamp.report.analyses.counts import table as counts
 from stamp.report.analyses.families import table as families
+from stamp.report.analyses.n_pairs import figure as counts_figure
+from stamp.report.analyses.n_pairs import table as counts
 from stamp.report.analyses.strata import figure as strata_figure
 from stamp.report.analyses.strata import table as strata
 from stamp.report.analyses.temperature import table as temperature
 from stamp.report.analysis import Data
-from stamp.scoring.score import COUNTS, Design, score_counts, score_pool
+from stamp.scoring.score import N_PAIRS, Design, score_at_n_pairs, score_pool
 
 SETTINGS = {"permutations": 400, "resamples": 200, "level": 0.9}
 MODULES = {
     "corruptions": corruptions,
     "strata": strata,
     "families": families,
-    "counts": counts,
+    "n_pairs": counts,
     "temperature": temperature,
 }
-FIGURES = {"counts": counts_figure, "strata": strata_figure}
+FIGURES = {"n_pairs": counts_figure, "strata": strata_figure}
 KINDS = ("blur", "jpeg_compression", "snow")
 NUMBERS = (20, 50, 80)
 TITLES = {"c": "Corruptions", "street": "Dollar Street", "plain": "Photographs"}
@@ -67,7 +67,7 @@ def study(
     targets: bool = True,
     excluded: dict[int, tuple[str, ...]] | None = None,
     degenerate: tuple[int, ...] = (),
-    exposed: dict[int, str] | None = None,
+    contaminated: dict[int, str] | None = None,
     label: str = "Model {}",
     **texts: Any,
 ) -> Data:
@@ -106,7 +106,9 @@ def study(
                 )
                 for rule in ("temperature", "chance")
             },
-            "exposed": pl.Series([(exposed or {}).get(i) for i in range(count)], dtype=pl.String),
+            "contaminated": pl.Series(
+                [(contaminated or {}).get(i) for i in range(count)], dtype=pl.String
+            ),
         }
     ).with_columns(excluded="excluded_temperature")
     scored = [
@@ -121,8 +123,8 @@ def study(
         scores=board,
         outcomes=outcomes.outcomes(evaluations, how),
         evaluations=evaluations,
-        counts=pl.DataFrame(
-            [{**row, "within": 0.1, "total": 0.5} for row in scored], schema=COUNTS
+        n_pairs=pl.DataFrame(
+            [{**row, "within": 0.1, "total": 0.5} for row in scored], schema=N_PAIRS
         ),
         metrics=pl.DataFrame(schema={"model": pl.String, **METRIC_COLUMNS}),
         calibrations={
@@ -189,7 +191,7 @@ DESIGN = Design("multiclass", list("abcd"), "class", "different_group", 50, 60, 
 
 def test_fewer_pairs_are_scored_on_the_first_pairs_and_the_same_outputs() -> None:
     pool, pairs = pool_and_pairs()
-    table = score_counts(pool, pairs, DESIGN, 1.7, [20, 50, 80], "m")
+    table = score_at_n_pairs(pool, pairs, DESIGN, 1.7, [20, 50, 80], "m")
     p = softmax(pool.logits / 1.7, axis=1)
     for row in table.iter_rows(named=True):
         means = []
@@ -202,12 +204,12 @@ def test_fewer_pairs_are_scored_on_the_first_pairs_and_the_same_outputs() -> Non
     assert table["number"].to_list() == [20, 50, 80]
     headline = score_pool(pool, pairs, "class", DESIGN, 1.7)
     same = one(table, number=50)
-    assert all(same[name] == getattr(headline, name) for name in list(COUNTS)[2:])
+    assert all(same[name] == getattr(headline, name) for name in list(N_PAIRS)[2:])
 
 
 def test_without_numbers_of_pairs_the_table_is_empty_with_its_columns() -> None:
-    table = score_counts(*pool_and_pairs(), DESIGN, 1.0, [], "m")
-    assert table.is_empty() and table.schema == pl.Schema(COUNTS)
+    table = score_at_n_pairs(*pool_and_pairs(), DESIGN, 1.0, [], "m")
+    assert table.is_empty() and table.schema == pl.Schema(N_PAIRS)
 
 
 def test_the_score_script_writes_the_counts_beside_and_leaves_its_own_table_alone(
@@ -228,10 +230,10 @@ def test_the_score_script_writes_the_counts_beside_and_leaves_its_own_table_alon
     tables = {}
     for numbers in ([], [20, 80]):
         output = {
-            name: tmp_path / f"{name}{len(numbers)}" for name in ("scores", "counts", "draws")
+            name: tmp_path / f"{name}{len(numbers)}" for name in ("scores", "n_pairs", "draws")
         }
         job = SimpleNamespace(
-            params=Params(**settings, counts=numbers, scale=True, leaks=False),
+            params=Params(**settings, n_pairs_sweep=numbers, scale=True, leaks=False),
             wildcards=SimpleNamespace(model="m", study="s"),
             input=SimpleNamespace(
                 view=tmp_path / "view.parquet",
@@ -245,7 +247,7 @@ def test_the_score_script_writes_the_counts_beside_and_leaves_its_own_table_alon
         tables[len(numbers)] = read_table(output["scores"], model="m", study="s")
     assert tables[0].equals(tables[2])
     found = read_table(tmp_path / "counts2", model="m", study="s")
-    assert found.equals(score_counts(pool, pairs, DESIGN, 1.7, [20, 80], "m"))
+    assert found.equals(score_at_n_pairs(pool, pairs, DESIGN, 1.7, [20, 80], "m"))
 
 
 # Corruptions -------------------------------------------------------------------------------------
@@ -324,10 +326,12 @@ def test_too_few_models_give_reasons_and_no_number() -> None:
 
 
 def test_an_exposed_model_is_left_out_of_its_target_only() -> None:
-    data = study(excluded={}, exposed={0: "c"})
+    data = study(excluded={}, contaminated={0: "c"})
     table = corruptions.table(data)
-    assert one(table, models="unexposed", corruption="blur")["n"] == 11
-    found = strata.table(data).filter(pl.col("models") == "unexposed", pl.col("target") == "street")
+    assert one(table, models="uncontaminated", corruption="blur")["n"] == 11
+    found = strata.table(data).filter(
+        pl.col("models") == "uncontaminated", pl.col("target") == "street"
+    )
     assert found["n"].unique().to_list() == [12]
 
 
@@ -493,7 +497,7 @@ def test_counts_compare_every_number_of_pairs_with_the_largest() -> None:
     truth = dict(
         data.outcomes.filter(pl.col("outcome") == "plain").select("model", "value").iter_rows()
     )
-    scored = {(m, n): s for m, n, s in data.counts.select("model", "number", "stamp").iter_rows()}
+    scored = {(m, n): s for m, n, s in data.n_pairs.select("model", "number", "stamp").iter_rows()}
     for number in NUMBERS:
         row = one(table, models="declared", outcome="plain", number=number)
         here, last = ([scored[key, n] for key in kept] for n in (number, 80))
@@ -603,10 +607,10 @@ def test_a_study_without_what_it_needs_gets_one_row_with_the_reason(
 
 
 def test_without_numbers_of_pairs_the_analysis_of_them_says_so() -> None:
-    data = replaced(study(), counts=pl.DataFrame(schema=COUNTS))
+    data = replaced(study(), n_pairs=pl.DataFrame(schema=N_PAIRS))
     table = counts.table(data)
     assert table.to_dicts() == [{**dict.fromkeys(counts.TABLE), "reason": counts.NOTHING}]
-    assert "pairs.counts" in counts.sentence(table)
+    assert "pairs.n_pairs_sweep" in counts.sentence(table)
     check_texts(counts_figure.draw(table, counts.models(data), TEXTS))
 
 
@@ -629,7 +633,7 @@ def spoken(name: str, table: pl.DataFrame) -> list[float]:
     if name == "families":
         row = one(table, **where, outcome="mean")
         return [row[key] for key in ("first_rho", "choices_median", "cluster_low", "rho")]
-    if name == "counts":
+    if name == "n_pairs":
         return [one(table, **where, outcome="mean", number=n)["rho"] for n in (20, 80)]
     return [one(table, rule=rule, outcome="mean")["rho"] for rule in temperature.RULES]
 
@@ -652,12 +656,12 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     for part in ("scores", "outcomes"):
         write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
     write_table(tmp_path / "evaluations.csv", data.evaluations, {})
-    write_table(tmp_path / "m.counts.parquet", data.counts, {"study": "s"})
+    write_table(tmp_path / "m.n_pairs.parquet", data.n_pairs, {"study": "s"})
     for key, record in data.calibrations.items():
         write_json(tmp_path / f"{key}.json", record)
     files = {
         "evaluations": [tmp_path / "evaluations.csv"] if name in ("corruptions", "strata") else [],
-        "counts": [tmp_path / "m.counts.parquet"] if name == "counts" else [],
+        "n_pairs": [tmp_path / "m.n_pairs.parquet"] if name == "n_pairs" else [],
         "metrics": [],
         "calibrations": [tmp_path / f"{key}.json" for key in data.calibrations]
         if name == "temperature"
@@ -817,14 +821,14 @@ def test_many_outcomes_and_numbers_of_pairs_still_fit() -> None:
     table = pl.DataFrame(rows)
     scored = [
         {**row, "number": number}
-        for row in data.counts.filter(pl.col("number") == 80).rows(named=True)
+        for row in data.n_pairs.filter(pl.col("number") == 80).rows(named=True)
         for number in (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
     ]
     data = replaced(
         data,
         evaluations=table,
         outcomes=outcomes.outcomes(table, {"c": "kind", "street": "domain"}),
-        counts=pl.DataFrame(scored, schema=COUNTS),
+        n_pairs=pl.DataFrame(scored, schema=N_PAIRS),
     )
     for name, figure in FIGURES.items():
         module = MODULES[name]

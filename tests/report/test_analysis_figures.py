@@ -8,14 +8,12 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 from benchmarks.made_up import study
 from benchmarks.made_up_profiles import profiles
-from jinja2 import Template
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -101,7 +99,7 @@ def test_no_text_overlaps_another_or_is_cut_off(name: str, which: str) -> None:
 
 def test_the_paper_sized_studies_draw_every_analysis_that_their_pairs_allow() -> None:
     empty = {name for name in DRAWN if not filled(drawn(name, "medical"))}
-    assert empty == {"kinds"}  # the made-up study has one kind of pairs
+    assert empty == {"pair_kinds"}  # the made-up study has one kind of pairs
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -63,7 +63,7 @@ def study(**changes: Any) -> Data:
             "excluded": pl.Series([None] * 11 + ["near chance"], dtype=pl.String),
             "excluded_temperature": pl.Series([None] * 12, dtype=pl.String),
             "excluded_chance": pl.Series([None] * 12, dtype=pl.String),
-            "exposed": pl.Series([None] * 12, dtype=pl.String),
+            "contaminated": pl.Series([None] * 12, dtype=pl.String),
         }
     )
     texts = {"label": "x", "family": "f", "objective": "o", "regime": "r"}
@@ -71,7 +71,7 @@ def study(**changes: Any) -> Data:
         "scores": scores,
         "outcomes": outcomes.outcomes(pl.DataFrame(evaluations), HOW, ["near"]),
         "evaluations": pl.DataFrame(),
-        "counts": pl.DataFrame(),
+        "n_pairs": pl.DataFrame(),
         "calibrations": {},
         "metrics": pl.DataFrame(metrics, schema={"model": pl.String, **COLUMNS}),
         "models": dict.fromkeys(MODELS, texts),

@@ -30,13 +30,13 @@ from stamp.report import grouping, outcomes
 from stamp.report.analyses.ablation import table as ablation
 from stamp.report.analyses.backbones import table as backbones
 from stamp.report.analyses.families.table import step
-from stamp.report.analyses.kinds import table as kinds
 from stamp.report.analyses.objectives import table as objectives
+from stamp.report.analyses.pair_kinds import table as kinds
 from stamp.report.analyses.regimes import table as regimes
 from stamp.report.analysis import Data
 from stamp.report.common_set import common
 from stamp.report.plot.grouping import swarm
-from stamp.scoring.score import COUNTS
+from stamp.scoring.score import N_PAIRS
 from stamp.stats.effect_sizes import cliffs_delta, mean_difference
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ def study(
         "within": (1 - raw) * (total + 1e-8),
         "total": total,
         "degenerate": [key in degenerate for key in keys],
-        "exposed": pl.Series([None] * count, dtype=pl.String),
+        "contaminated": pl.Series([None] * count, dtype=pl.String),
     }
     for at, kind in enumerate(also):
         other = raw + (0.05, -0.04)[at] + rng.normal(0, 0.01, count)
@@ -114,7 +114,7 @@ def study(
         ),
         outcomes=outcomes.outcomes(evaluations, {}),
         evaluations=evaluations,
-        counts=pl.DataFrame(schema=COUNTS),
+        n_pairs=pl.DataFrame(schema=N_PAIRS),
         calibrations={},
         metrics=pl.DataFrame(metrics, schema={"model": pl.String, **METRIC_COLUMNS}),
         models={
@@ -130,7 +130,7 @@ def study(
 
 FIGURES = {
     name: import_module(f"stamp.report.analyses.{name}.figure")
-    for name in ("objectives", "regimes", "backbones", "ablation", "kinds")
+    for name in ("objectives", "regimes", "backbones", "ablation", "pair_kinds")
 }
 MODULES = {name: import_module(f"stamp.report.analyses.{name}.table") for name in FIGURES}
 
@@ -488,7 +488,7 @@ def test_a_kind_that_is_not_there_is_missing_with_the_reason_and_leaves_the_othe
         ("backbones", {"keys": ["resnet18", "vit-base"]}, backbones.ALONE),
         ("backbones", {"targets": ()}, backbones.NO_TARGETS),
         ("ablation", {"targets": ()}, ablation.NOTHING),
-        ("kinds", {"also": (), "synthetic": False}, kinds.NOTHING),
+        ("pair_kinds", {"also": (), "synthetic": False}, kinds.NOTHING),
     ],
 )
 def test_a_study_without_what_it_needs_gets_one_row_with_the_reason(
@@ -514,7 +514,7 @@ def test_sentences_print_the_declared_numbers(name: str) -> None:
         pair = declared.filter(pl.col("of") == "stamp", pl.col("what") == "pair").row(0, named=True)
         wanted = [f"{pair[key]:.3f}" for key in ("delta", "difference", "difference_low")]
         wanted += [f"p = {pair['p_greater']:.2g} for {pair['stratum']} greater"]
-    elif name == "kinds":
+    elif name == "pair_kinds":
         row = one(declared, what="difference", kind="T", other="C")
         wanted = [f"T minus C is {row['mean']:.3f}", f"above 0 in {row['positive']} of {row['n']}"]
     else:
@@ -612,7 +612,7 @@ def test_the_figure_of_backbones_has_each_model_and_its_rank() -> None:
     assert [float(rank) for rank in ranks] == expected.tolist()
 
 
-@pytest.mark.parametrize(("name", "column"), [("ablation", "variant"), ("kinds", "kind")])
+@pytest.mark.parametrize(("name", "column"), [("ablation", "variant"), ("pair_kinds", "kind")])
 def test_bars_are_the_tables_rhos_with_their_intervals(name: str, column: str) -> None:
     data = study()
     table = MODULES[name].table(data)
@@ -630,7 +630,7 @@ def test_bars_are_the_tables_rhos_with_their_intervals(name: str, column: str) -
 def test_the_scatter_of_kinds_has_each_models_two_scores() -> None:
     data = study()
     models = kinds.models(data)
-    figure = FIGURES["kinds"].draw(kinds.table(data), models, data.texts)
+    figure = FIGURES["pair_kinds"].draw(kinds.table(data), models, data.texts)
     for other in "LCS":
         points = lines(axes_of(figure, f"T{other}"), "point")
         for row in models.iter_rows(named=True):

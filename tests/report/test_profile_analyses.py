@@ -22,6 +22,7 @@ import analysis
 import analysis_figure
 from stamp.config.analyses import ANALYSES, PASSES, profile_of
 from stamp.core.artifacts import write_table
+from stamp.report import analyses
 from stamp.report.analyses.bounds import table as bounds
 from stamp.report.analyses.gaps import figure as gaps_figure
 from stamp.report.analyses.gaps import table as gaps
@@ -34,7 +35,6 @@ from stamp.report.analyses.nuisance import figure as nuisance_figure
 from stamp.report.analyses.nuisance import table as nuisance
 from stamp.report.analyses.ordering import table as ordering
 from stamp.report.analyses.seeds import table as seeds
-from stamp.report import analyses
 from stamp.report.analysis import Data, number
 from stamp.report.outcomes import values
 from stamp.report.profile_tables import STAMP
@@ -145,7 +145,7 @@ def test_tables_come_out_of_files_as_they_were_computed(name: str, tmp_path: Pat
             scores=tmp_path / "scores.parquet",
             outcomes=tmp_path / "outcomes.parquet",
             evaluations=none,
-            counts=none,
+            n_pairs=none,
             metrics=none,
             calibrations=none,
             profiles=files,

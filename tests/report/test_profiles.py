@@ -81,11 +81,11 @@ class Study:
             [semantic.with_columns(kind=pl.lit(name)), random.with_columns(kind=pl.lit("random"))]
         )
         self.logits = logits
-        self.provenance = {"model": "m", "view": "source", "ids": ids_digest(ids)}
+        self.metadata = {"model": "m", "view": "source", "ids": ids_digest(ids)}
         write_table(folder / "view.parquet", self.view, {"study": "s"})
         write_table(folder / "pairs.parquet", self.pairs, {"study": "s"})
         write_arrays(
-            folder / "logits.safetensors", {"logits": logits}, {**self.provenance, "parameters": 9}
+            folder / "logits.safetensors", {"logits": logits}, {**self.metadata, "parameters": 9}
         )
         write_json(folder / "calibration.json", {"value": 2.0})
         self.passes: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class Study:
             "kind": kind,
             "ids": self.made_for or ids_digest(ids[arrays.get("rows", range(320))]),
         }
-        write_arrays(file, arrays, {**self.provenance, **own})
+        write_arrays(file, arrays, {**self.metadata, **own})
         self.passes[kind] = {"file": str(file), "digest": "x", "images": 1}
 
     def without(self, kind: str, reason: str) -> None:
@@ -287,7 +287,7 @@ def test_a_constant_model_has_reasons_and_no_numbers(tmp_path: Path) -> None:
     study.augment()
     flat = np.zeros_like(study.logits)
     write_arrays(
-        tmp_path / "logits.safetensors", {"logits": flat}, {**study.provenance, "parameters": 9}
+        tmp_path / "logits.safetensors", {"logits": flat}, {**study.metadata, "parameters": 9}
     )
     for name in ("gaps", "seeds", "nuisance", "bounds", "ordering"):
         table = study.profile(name)
@@ -299,7 +299,7 @@ def test_outputs_too_flat_for_a_score_have_none_as_a_layer_either(tmp_path: Path
     study = Study(tmp_path)
     flat = 1e-4 * study.logits  # not constant, and below what a score accepts
     write_arrays(
-        tmp_path / "logits.safetensors", {"logits": flat}, {**study.provenance, "parameters": 9}
+        tmp_path / "logits.safetensors", {"logits": flat}, {**study.metadata, "parameters": 9}
     )
     table = study.profile("layers")
     for kind in ("raw", "normalised"):
@@ -617,7 +617,7 @@ def test_classes_without_an_output_are_left_out_of_outputs_and_passes(tmp_path: 
     write_arrays(
         tmp_path / "logits.safetensors",
         {"logits": study.logits},
-        {**study.provenance, "parameters": 9},
+        {**study.metadata, "parameters": 9},
     )
     rows = np.arange(50, dtype=np.int32)
     moved = study.logits[:50] + 0.5

@@ -81,7 +81,7 @@ def test_every_filter_outcome_and_score_is_paired_once_in_the_order_of_the_model
     data = replace(data, scores=data.scores.with_columns(matched))
     found = {(p.models, p.outcome, p.score): p for p in pairings(data)}
     names = ("target_1", "target_2", "mean")
-    plain = set(itertools.product(("all", "declared", "unexposed"), names, ["STAMP"]))
+    plain = set(itertools.product(("all", "declared", "uncontaminated"), names, ["STAMP"]))
     of_matched = {(which, "target_1", "class-matched STAMP") for which, _, _ in plain}
     assert set(found) == plain | of_matched
     keys, x, y, source = sides(data)
@@ -91,7 +91,7 @@ def test_every_filter_outcome_and_score_is_paired_once_in_the_order_of_the_model
         assert np.array_equal(ours, theirs)
     kept = [int(key[-2:]) for key in found["declared", "target_1", "class-matched STAMP"].keys]
     assert found["declared", "target_1", "class-matched STAMP"].x.tolist() == kept
-    assert 6 not in [int(key[-2:]) for key in found["unexposed", "target_1", "STAMP"].keys]
+    assert 6 not in [int(key[-2:]) for key in found["uncontaminated", "target_1", "STAMP"].keys]
     assert (mine.n_source, mine.n_target) == (2000, 2000)
 
 
@@ -251,7 +251,7 @@ def test_a_model_that_promises_what_it_does_not_keep_has_a_positive_difference()
 
 
 def test_flags_say_everything_that_was_known_without_target_data() -> None:
-    row: dict[str, Any] = {"saturated": True, "exposed": "far", "excluded": None}
+    row: dict[str, Any] = {"saturated": True, "contaminated": "far", "excluded": None}
     row |= {"excluded_temperature": "temperature 9 is above 3", "temperature_bound": "upper"}
     assert failures.flags(row) == (
         "saturated; trained or selected on far; temperature at its upper bound; "
@@ -610,7 +610,7 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     for part in ("scores", "outcomes"):
         write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
     params = {key: getattr(data, key) for key in analysis.ABOUT}
-    empty = dict.fromkeys(("evaluations", "counts", "metrics", "calibrations"), ())
+    empty = dict.fromkeys(("evaluations", "n_pairs", "metrics", "calibrations"), ())
     job = SimpleNamespace(
         params=SimpleNamespace(**params),
         wildcards=SimpleNamespace(study="s", analysis=name),

@@ -53,7 +53,7 @@ def score_rows(model: str, value: float | None, raw: float) -> pl.DataFrame:
 
 
 def board(
-    degenerate: str = "m7", excluded: str = "m0", exposed: dict[str, list[str]] | None = None
+    degenerate: str = "m7", excluded: str = "m0", contaminated: dict[str, list[str]] | None = None
 ) -> pl.DataFrame:
     rows = []
     for number, model in enumerate(MODELS):
@@ -70,7 +70,7 @@ def board(
         scores = score_rows(model, None if model == degenerate else raw, raw)
         rows.append(
             scoreboard.model_row(
-                scores, calibration, matched, "chance", (exposed or {}).get(model, ())
+                scores, calibration, matched, "chance", (contaminated or {}).get(model, ())
             )
         )
     return scoreboard.scoreboard(rows)
@@ -236,14 +236,14 @@ def test_a_relabelled_source_is_an_outcome_but_not_in_the_mean() -> None:
 
 
 def test_a_model_that_met_a_target_is_left_out_of_that_target_and_of_the_mean() -> None:
-    exposed = {"m3": ["here"], "m4": ["here", "elsewhere"]}
+    contaminated = {"m3": ["here"], "m4": ["here", "elsewhere"]}
     table = agreement.correlations(
-        board(exposed=exposed), outcomes.outcomes(two_targets(), {}), SETTINGS, 0
+        board(contamination=contamination), outcomes.outcomes(two_targets(), {}), SETTINGS, 0
     )
-    kept = table.filter((pl.col("filter") == "unexposed") & (pl.col("predictor") == "stamp"))
+    kept = table.filter((pl.col("filter") == "uncontaminated") & (pl.col("predictor") == "stamp"))
     numbers = dict(kept.select("outcome", "n").iter_rows())
     assert numbers == {"elsewhere": 5, "here": 4, "mean": 4}  # of 6 under the declared rule
-    assert "unexposed" not in agreement.correlations(board(), tidy(), SETTINGS, 0)["filter"]
+    assert "uncontaminated" not in agreement.correlations(board(), tidy(), SETTINGS, 0)["filter"]
 
 
 def test_a_model_that_cannot_be_scored_is_listed_with_the_reason() -> None:
@@ -253,7 +253,7 @@ def test_a_model_that_cannot_be_scored_is_listed_with_the_reason() -> None:
     ranks = agreement.ranks(MODELS, np.random.default_rng(0).normal(size=(8, 50)), 0.95)
     gone = {"ae": {**described["m0"], "label": "Autoencoder", "reason": "has no classifier"}}
     table = leaderboard.leaderboard(
-        board(exposed={"m3": ["shifts"]}), tidy(), ranks, described, gone
+        board(contaminated={"m3": ["shifts"]}), tidy(), ranks, described, gone
     )
     last = table.row(-1, named=True)
     assert (last["model"], last["stamp"], last["place"]) == ("ae", None, None)

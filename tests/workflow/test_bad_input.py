@@ -121,12 +121,12 @@ def test_a_model_with_another_number_of_classes_is_named(project: Project, tmp_p
 
 def test_a_label_that_no_class_has_is_named(project: Project) -> None:
     index = project.result("datasets/few_uci/index.parquet")
-    from stamp.core.artifacts import table_provenance, write_table
+    from stamp.core.artifacts import table_metadata, write_table
 
     table = pl.read_parquet(index).with_columns(
         label=pl.when(pl.int_range(pl.len()) == 5).then(12).otherwise(pl.col("label"))
     )
-    write_table(index, table, table_provenance(index))
+    write_table(index, table, table_metadata(index))
     line = refused(project, "--force", "results/small_digits/views/uci.parquet")
     assert "label is 12, but must be 0 to 9 or empty" in line
 

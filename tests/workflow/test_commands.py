@@ -57,7 +57,17 @@ def write_scalar(path: Path) -> None:
 
 def checkpoint(weights: Path) -> list[str]:
     given = ["--checkpoint", str(weights / "w.safetensors"), "--arch", ARCH]
-    return [*given, "--arch-args", str(ARGS), "--mean", "0.45", "--std", "0.27", "--saw", "train"]
+    return [
+        *given,
+        "--arch-args",
+        str(ARGS),
+        "--mean",
+        "0.45",
+        "--std",
+        "0.27",
+        "--trained-on",
+        "train",
+    ]
 
 
 def test_a_model_is_added_at_the_end_of_the_file_and_the_plan_is_snakemakes(
@@ -132,11 +142,19 @@ def test_before_anything_has_run_outputs_and_splits_are_checked_all_the_same(
     file = write_outputs(tmp_path / "p.csv", [*"abcdefghi"], p, PHANTOM["classes"])
     done = stamp(project, *NEW, "--logits", str(file), "--dry-run")
     assert (done.code, "look like probabilities" in done.text) == (1, True), done.text
-    given = ["--logits", str(file), "--no-probabilities", "--saw", "night", "tset", "--dry-run"]
+    given = [
+        "--logits",
+        str(file),
+        "--no-probabilities",
+        "--trained-on",
+        "night",
+        "tset",
+        "--dry-run",
+    ]
     done = stamp(project, *NEW, *given)
     assert done.code == 0, done.text
     assert "probabilities: false" in done.text
-    assert "note: saw: the source has no split 'tset': did you mean 'test'?\n" in done.text
+    assert "note: trained_on: the source has no split 'tset': did you mean 'test'?\n" in done.text
     assert "night'" not in done.text  # the data may well have it
 
 

@@ -13,11 +13,11 @@ from networks import ARCH, ARGS, MEAN, STD, network, write_onnx, write_outputs, 
 from project import PHANTOM, Project
 from scipy.special import expit
 
-from stamp.core.artifacts import array_provenance, read_arrays
+from stamp.core.artifacts import array_metadata, read_arrays
 
 CLASSES = PHANTOM["classes"]
 SIZE = PHANTOM["pixels"]["size"]
-TEXTS = {"family": "own", "objective": "supervised", "regime": "plain", "saw": ["train"]}
+TEXTS = {"family": "own", "objective": "supervised", "regime": "plain", "trained_on": ["train"]}
 NORMAL = {"mean": MEAN, "std": STD}
 RUN = ["torchscript", "onnx", "onnx_one", "onnx_seven", "python", "sigmoid"]
 GIVEN = [f"{what}_{kind}" for what in ("logits", "p") for kind in ("parquet", "csv", "npy")]
@@ -133,7 +133,7 @@ def test_every_form_has_the_same_score_and_outcomes(done: Project, key: str) -> 
 def test_given_outputs_have_the_format_and_provenance_of_others(done: Project) -> None:
     view = pl.read_parquet(done.result("small_phantom/views/external.parquet"))
     folder = done.result("small_phantom/logits/external")
-    one, other = (array_provenance(folder / f"{key}.safetensors") for key in ("onnx", "p_npy"))
+    one, other = (array_metadata(folder / f"{key}.safetensors") for key in ("onnx", "p_npy"))
     assert set(one) - {"torch", "onnxruntime"} <= set(other)
     assert other["ids"] == one["ids"] and other["model"] == "p_npy"
     assert other["weights_file"] == "own/p/o.npy" and len(other["weights_sha256"]) == 64

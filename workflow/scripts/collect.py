@@ -18,7 +18,7 @@ def main(smk):
             read_json(calibration),
             of_model.filter(pl.col("model") == model),
             params.exclude,
-            params.exposed.get(model, ()),
+            params.contaminated.get(model, ()),
         )
         for model, scores, calibration in zip(
             params.models, smk.input.scores, smk.input.calibrations, strict=True

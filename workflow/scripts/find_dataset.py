@@ -12,8 +12,8 @@ def main(smk):
     params, name = smk.params, smk.wildcards.dataset
     adapter = importlib.import_module(f"stamp.data.adapters.{params.adapter}")
     index = adapter.index(params.options, Path(params.root), params.seed)
-    provenance = {"dataset": name, "adapter": params.adapter, "seed": params.seed}
-    write_table(smk.output[0], check_index(index, name), provenance)
+    metadata = {"dataset": name, "adapter": params.adapter, "seed": params.seed}
+    write_table(smk.output[0], check_index(index, name), metadata)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ def main(smk):
     folder = Path(smk.output.index).parent
     index = adapter.build(smk.params.options, folder, smk.params.seed)
     name = smk.wildcards.dataset
-    provenance = {"dataset": name, "adapter": smk.params.adapter, "seed": smk.params.seed}
-    write_table(smk.output.index, check_index(index, name), provenance)
+    metadata = {"dataset": name, "adapter": smk.params.adapter, "seed": smk.params.seed}
+    write_table(smk.output.index, check_index(index, name), metadata)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ def main(smk):
     manifest = str(smk.input.passes) if smk.input.passes else None
     material = Material.of(source, pairs, design, params.order, temperature, manifest)
     found = import_module(f"stamp.report.analyses.{smk.wildcards.profile}.profile").rows(material)
-    provenance = {"model": model, "study": study, "profile": smk.wildcards.profile}
-    write_table(smk.output[0], as_table(model, list(found)), provenance)
+    metadata = {"model": model, "study": study, "profile": smk.wildcards.profile}
+    write_table(smk.output[0], as_table(model, list(found)), metadata)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import numpy as np
 from stamp.core.artifacts import read_json, read_table, write_arrays, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
-from stamp.scoring.score import Design, score_counts, score_table
+from stamp.scoring.score import Design, score_at_n_pairs, score_table
 
 
 def main(smk):
@@ -16,12 +16,14 @@ def main(smk):
     temperature = read_json(smk.input.calibration)["value"]
     how = (temperature, params.scale, model, params.leaks)
     table, headline = score_table(source, pairs, design, *how)
-    provenance = {"model": model, "study": study, "number": params.number}
-    write_table(smk.output.scores, table, provenance)
+    metadata = {"model": model, "study": study, "number": params.number}
+    write_table(smk.output.scores, table, metadata)
     used = temperature if params.scale else 1.0
-    counts = score_counts(source.only("pool"), pairs, design, used, params.counts, model)
-    write_table(smk.output.counts, counts, provenance)
-    write_arrays(smk.output.draws, {"stamp": headline.draws.astype(np.float64)}, provenance)
+    by_number = score_at_n_pairs(
+        source.only("pool"), pairs, design, used, params.n_pairs_sweep, model
+    )
+    write_table(smk.output.n_pairs, by_number, metadata)
+    write_arrays(smk.output.draws, {"stamp": headline.draws.astype(np.float64)}, metadata)
 
 
 if __name__ == "__main__":

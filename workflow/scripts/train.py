@@ -26,11 +26,9 @@ def main(smk):
         smk.threads,
         model,
     )
-    provenance = {"model": model, "study": study, "seed": params.seed, **params.versions}
-    write_weights(trained.loaded.module, Path(smk.output.weights), provenance)
-    write_json(
-        smk.output.record, {**provenance, "losses": trained.losses, "images": trained.images}
-    )
+    metadata = {"model": model, "study": study, "seed": params.seed, **params.versions}
+    write_weights(trained.loaded.module, Path(smk.output.weights), metadata)
+    write_json(smk.output.record, {**metadata, "losses": trained.losses, "images": trained.images})
 
 
 if __name__ == "__main__":

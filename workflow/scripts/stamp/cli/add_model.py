@@ -27,8 +27,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     texts.add_argument("--label", help="its name (the key, if absent)")
     for name in ("family", "objective", "regime"):
         texts.add_argument(f"--{name}", required=True)
-    texts.add_argument("--saw", nargs="*", metavar="SPLIT", help="source splits it was trained on")
-    texts.add_argument("--exposed", nargs="*", metavar="DATASET", help="other data it has met")
+    texts.add_argument(
+        "--trained-on", nargs="*", metavar="SPLIT", help="source splits it was trained on"
+    )
+    texts.add_argument(
+        "--contamination", nargs="*", metavar="DATASET", help="other data it has met"
+    )
     model = parser.add_argument_group("about the model")
     model.add_argument("--arch", help="timm architecture of --checkpoint")
     model.add_argument("--arch-args", "--args", type=mapping, metavar="YAML",
@@ -75,9 +79,9 @@ def run(arguments: argparse.Namespace) -> None:
         given["args"] = given.pop("arch_args")
     block = load_block(kind, getattr(arguments, kind), given, target.document["pixels"])
     texts = {name: getattr(arguments, name) for name in ("family", "objective", "regime")}
-    seen = {name: list(getattr(arguments, name) or []) for name in ("saw", "exposed")}
+    seen = {name: list(getattr(arguments, name) or []) for name in ("trained_on", "contamination")}
     entry = {"label": arguments.label or arguments.key, **texts}
-    entry |= {name: splits for name, splits in seen.items() if splits or name == "saw"}
+    entry |= {name: splits for name, splits in seen.items() if splits or name == "trained_on"}
     addition = add(target, arguments.key, {**entry, "load": block})
     print(addition.entry)
     for line in addition.checked:

@@ -142,9 +142,9 @@ def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Na
         "exclude": arguments.exclude or "none",
     }
     if arguments.pairs is not None:
-        pairs["largest"] = arguments.pairs
+        pairs["max_pairs"] = arguments.pairs
     if arguments.calibration_count is not None:
-        held_out["count"] = arguments.calibration_count
+        held_out["n_images"] = arguments.calibration_count
     more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
     names = classes or class_names(named.index)
     return named, own_settings(named, task, names, pairs, held_out, more, seed)
@@ -183,7 +183,7 @@ def _candidate(arguments: argparse.Namespace) -> Candidate:
         if not pixels:
             return found
         block = {**found.load, "pixels": {**found.load.get("pixels", {}), **pixels}}
-        return Candidate(found.key, block, found.saw)
+        return Candidate(found.key, block, found.trained_on)
     if arguments.timm is None:
         return _in_file(arguments, ways[0])
     if arguments.size is None:

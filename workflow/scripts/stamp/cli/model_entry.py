@@ -234,7 +234,7 @@ def notes(found: np.ndarray, told: str | None, task: str) -> list[str]:
 
 
 def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
-    """A note where a model ``saw`` a split that is not the source's: it would have no effect.
+    """A note where a model ``trained_on`` a split that is not the source's: it would have no effect.
 
     Before the index is made, only what looks like a misspelt split of the study is noted.
     """
@@ -247,9 +247,9 @@ def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
         import polars as pl
 
         known |= set(pl.read_parquet(index, columns=["split"])["split"].drop_nulls())
-    hints = {one: suggest(one, known) for one in parts.models[key].saw if one not in known}
+    hints = {one: suggest(one, known) for one in parts.models[key].trained_on if one not in known}
     return [
-        f"note: saw: the source has no split '{one}': {hint}"
+        f"note: trained_on: the source has no split '{one}': {hint}"
         for one, hint in hints.items()
         if index.is_file() or hint.startswith("did you mean")
     ]

@@ -64,7 +64,7 @@ class Settings:
             classes=self.classes,
             semantic=self.pairs["semantic"],
             random=self.pairs["random"],
-            number=self.pairs["count"],
+            number=self.pairs["n_pairs"],
             resamples=self.statistics["resamples"],
             level=self.statistics["level"],
             seed=self.seed,
@@ -77,7 +77,7 @@ class Candidate:
 
     key: str
     load: dict[str, Any]
-    saw: tuple[str, ...] = ()
+    trained_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def own_settings(
     """
     rows = select(named.index, {"split": pairs["split"]}, f"{named.name}: pairs")
     filled = {**PAIR_DEFAULTS, **pairs}
-    if "largest" not in filled:
+    if "max_pairs" not in filled:
         columns = label_columns(task, classes)
         have = eligible(rows, filled["semantic"], filled, columns)
         if not have:
@@ -122,12 +122,12 @@ def own_settings(
                 f"{named.name}: no {filled['semantic']} pair in split "
                 f"{', '.join(pairs['split'])}; check-data says what there is"
             )
-        filled["largest"] = min(MOST_PAIRS, have)
-    filled["count"] = filled["largest"]
+        filled["max_pairs"] = min(MOST_PAIRS, have)
+    filled["n_pairs"] = filled["max_pairs"]
     held_out = {**CALIBRATION_DEFAULTS, **calibration}
-    if "count" not in held_out:
+    if "n_images" not in held_out:
         there = select(named.index, {"split": held_out["split"]}, f"{named.name}: calibration")
-        held_out["count"] = min(MOST_CALIBRATION, len(there))
+        held_out["n_images"] = min(MOST_CALIBRATION, len(there))
     return Settings(
         name=named.name,
         task=task,
@@ -160,7 +160,9 @@ def read_candidate(file: Path, key: str | None) -> Candidate:
     if not isinstance(block, dict):
         raise UserError(f"{file}: no load block")
     name = key or file.stem
-    return Candidate(name, checked(block, f"{file}: {name}"), tuple(document.get("saw") or ()))
+    return Candidate(
+        name, checked(block, f"{file}: {name}"), tuple(document.get("trained_on") or ())
+    )
 
 
 def checked(block: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -204,7 +206,7 @@ def audit(
     )
     task, classes, seed = settings.task, settings.classes, settings.seed
     pairs = study_pairs(rows, settings.pairs, task, classes, seed, f"{where}: pairs")
-    held_out = (settings.calibration["split"], settings.calibration["count"])
+    held_out = (settings.calibration["split"], settings.calibration["n_images"])
     how = (settings.images, held_out, task, classes, seed, where)
     source = source_rows(named.index, pairs, *how)
     views = {"source": source}
@@ -224,7 +226,7 @@ def audit(
     at = f"{where}: calibration"
     held = outputs["source"].only("calibration")
     record = calibration_record(held, task, classes, rules, minimum, key, at)
-    leaks = not set(settings.pairs["split"]).isdisjoint(candidate.saw)
+    leaks = not set(settings.pairs["split"]).isdisjoint(candidate.trained_on)
     scale = settings.calibration["scale"]
     table, headline = score_table(
         outputs["source"], pairs, settings.design, record["value"], scale, key, leaks

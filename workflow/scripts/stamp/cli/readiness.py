@@ -69,7 +69,7 @@ def _of_study(
         undated(report, rows)
     if how["random"] == "different_group":
         one_group(report, rows)
-    pairs = min(how["count"], eligible(rows, kind, how, columns))
+    pairs = min(how["n_pairs"], eligible(rows, kind, how, columns))
     scores = Path(settings.results) / study.name / "scores"
     measured = measured_widths(scores, list(study.models))
     tell_interval(report, kind, pairs, units_of(rows, kind, how["order"]), *interval, measured)
@@ -350,7 +350,7 @@ def check_study(report: Report, study: Study, index: pl.DataFrame) -> None:
     source = select(index, {**study.source_images, "split": None}, f"study '{study.name}': source")
     rows, pairs = study_rows(study, index), study.pairs
     columns = label_columns(study.task, study.classes)
-    wanted = {pairs["semantic"]: pairs["largest"], **pairs["also"]}
+    wanted = {pairs["semantic"]: pairs["max_pairs"], **pairs["also"]}
     for kind, number in wanted.items():
         have = eligible(rows, kind, pairs, columns)
         if have < number:
@@ -437,7 +437,7 @@ def measured_widths(folder: Path, models: Sequence[str]) -> list[tuple[int, floa
 
 
 def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> None:
-    split, count = study.calibration["split"], study.calibration["count"]
+    split, count = study.calibration["split"], study.calibration["n_images"]
     rows = _split(source, split)
     if len(rows) < count:
         report.found(

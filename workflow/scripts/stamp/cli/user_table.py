@@ -25,7 +25,7 @@ from stamp.report.leaderboard import FLAGS
 from stamp.report.outcomes import MEAN, outcomes
 from stamp.report.paired import CONTROL
 from stamp.report.scoreboard import PARTS, RULES, TEXTS
-from stamp.scoring.score import COUNTS
+from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlation import FEWEST
 from stamp.stats.ranks import mid_ranks
 
@@ -156,7 +156,7 @@ def study(own: Own, title: str, settings: dict[str, Any], seed: int) -> Data:
         scores=board(own),
         outcomes=outcomes(table, texts["outcomes"]).with_columns(**unknown),
         evaluations=table,
-        counts=pl.DataFrame(schema=COUNTS),
+        n_pairs=pl.DataFrame(schema=N_PAIRS),
         calibrations={},
         metrics=pl.DataFrame(schema={"model": pl.String, **METRICS}),
         models={

@@ -41,7 +41,7 @@ PAIR_DEFAULTS = {
     "pool": "reuse",
     "also": {},
     "same": [],
-    "counts": [],
+    "n_pairs_sweep": [],
 }
 CALIBRATION_DEFAULTS = {
     "scale": False,
@@ -73,8 +73,8 @@ class Model:
     family: str
     objective: str
     regime: str
-    saw: tuple[str, ...]
-    exposed: tuple[str, ...]
+    trained_on: tuple[str, ...]
+    contamination: tuple[str, ...]
     pixels: Preprocessing
     backbone: str = ""
 
@@ -192,13 +192,13 @@ class Study:
         """The classes that a view may be labeled for: the study's, and those a target merges."""
         return [*self.classes, *(self.targets[view]["merge"] if view in self.targets else ())]
 
-    def exposures(self) -> dict[str, list[str]]:
+    def contaminated(self) -> dict[str, list[str]]:
         """The targets whose data sets a model was trained or selected on, where there are any."""
         found = {
             key: [
                 name
                 for name, target in self.targets.items()
-                if set(target["datasets"]) & set(model.exposed)
+                if set(target["datasets"]) & set(model.contamination)
             ]
             for key, model in self.models.items()
         }
@@ -375,10 +375,17 @@ def _models(
             pixels = merged(document["pixels"], load.get("pixels", {}))
             load["pixels"] = pixels.settings
             texts = {part: entry[part] for part in ("label", "family", "objective", "regime")}
-            saw, exposed = (tuple(entry.get(part, ())) for part in ("saw", "exposed"))
+            trained_on, contamination = (
+                tuple(entry.get(part, ())) for part in ("trained_on", "contamination")
+            )
             texts["backbone"] = entry.get("backbone", "")
             found[key] = Model(
-                key=key, load=_sorted(load), saw=saw, exposed=exposed, pixels=pixels, **texts
+                key=key,
+                load=_sorted(load),
+                trained_on=trained_on,
+                contamination=contamination,
+                pixels=pixels,
+                **texts,
             )
             if "unavailable" in entry:
                 reasons[key] = entry["unavailable"]
@@ -491,15 +498,15 @@ def read_study(
     if isinstance(document["classes"], str):
         document = {**document, "classes": read_classes(document["classes"], f"{where}: classes")}
     _dataset(document["source"]["dataset"], datasets, f"{where}: source")
-    pairs = {**PAIR_DEFAULTS, "count": document["pairs"]["largest"], **document["pairs"]}
-    if pairs["count"] > pairs["largest"]:
+    pairs = {**PAIR_DEFAULTS, "n_pairs": document["pairs"]["max_pairs"], **document["pairs"]}
+    if pairs["n_pairs"] > pairs["max_pairs"]:
         raise UserError(
-            f"{where}: pairs.count {pairs['count']} is more than pairs.largest {pairs['largest']}"
+            f"{where}: pairs.n_pairs {pairs['n_pairs']} is more than pairs.max_pairs {pairs['max_pairs']}"
         )
-    for count in pairs["counts"]:
-        if count > pairs["largest"]:
+    for count in pairs["n_pairs_sweep"]:
+        if count > pairs["max_pairs"]:
             raise UserError(
-                f"{where}: pairs.counts {count} is more than pairs.largest {pairs['largest']}"
+                f"{where}: pairs.n_pairs_sweep {count} is more than pairs.max_pairs {pairs['max_pairs']}"
             )
     pairs["split"] = [pairs["split"]] if isinstance(pairs["split"], str) else pairs["split"]
     if document["calibration"]["split"] in pairs["split"]:
@@ -528,8 +535,8 @@ def read_study(
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
             if model.trainer and part not in document["source"]:
                 raise UserError(f"{where}: source.{part} is missing, and model '{key}' is trained")
-        for dataset in model.exposed:
-            _dataset(dataset, datasets, f"{where}: model '{key}': exposed")
+        for dataset in model.contamination:
+            _dataset(dataset, datasets, f"{where}: model '{key}': contamination")
     notice = document.get("notice") or datasets[document["source"]["dataset"]].notice
     return Study(
         name=name,

@@ -1,6 +1,6 @@
 """Files: whole or not at all, each carrying what it was made from.
 
-Tables are Parquet, arrays are safetensors, records are JSON. Every artefact has a *provenance*: a
+Tables are Parquet, arrays are safetensors, records are JSON. Every artefact has a *metadata*: a
 flat dictionary of strings (model, view, digest of the row ids, versions) that its reader may check.
 """
 
@@ -21,7 +21,7 @@ import polars as pl
 
 from stamp.core.errors import UserError
 
-PROVENANCE = "stamp"
+METADATA_KEY = "stamp"
 # What the system says of files and folders that a user named: no mistake of the program's.
 REFUSED = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -59,9 +59,7 @@ def ids_digest(ids: Iterable[str]) -> str:
     return state.hexdigest()[:16]
 
 
-def check_provenance(
-    path: str | Path, found: Mapping[str, Any], expected: Mapping[str, Any]
-) -> None:
+def check_metadata(path: str | Path, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse an artefact that was made from something else than ``expected``, by name."""
     for key, value in expected.items():
         if str(found.get(key)) != str(value):
@@ -71,26 +69,26 @@ def check_provenance(
             )
 
 
-def write_table(path: str | Path, table: pl.DataFrame, provenance: Mapping[str, Any]) -> None:
-    """Write a table as Parquet with its provenance, or as CSV by the ending ``.csv``."""
+def write_table(path: str | Path, table: pl.DataFrame, metadata: Mapping[str, Any]) -> None:
+    """Write a table as Parquet with its metadata, or as CSV by the ending ``.csv``."""
     with whole(path) as part:
         if str(path).endswith(".csv"):
             table.write_csv(part)
         else:
-            text = json.dumps({key: str(value) for key, value in sorted(provenance.items())})
-            table.write_parquet(part, metadata={PROVENANCE: text})
+            text = json.dumps({key: str(value) for key, value in sorted(metadata.items())})
+            table.write_parquet(part, metadata={METADATA_KEY: text})
 
 
 def read_table(path: str | Path, **expected: Any) -> pl.DataFrame:
-    """A table written by :func:`write_table`, after checking its provenance."""
+    """A table written by :func:`write_table`, after checking its metadata."""
     if expected:
-        check_provenance(path, table_provenance(path), expected)
+        check_metadata(path, table_metadata(path), expected)
     return pl.read_parquet(path)
 
 
-def table_provenance(path: str | Path) -> dict[str, str]:
+def table_metadata(path: str | Path) -> dict[str, str]:
     """What a Parquet table was made from."""
-    return json.loads(pl.read_parquet_metadata(path).get(PROVENANCE, "{}"))
+    return json.loads(pl.read_parquet_metadata(path).get(METADATA_KEY, "{}"))
 
 
 def write_json(path: str | Path, record: Mapping[str, Any]) -> None:
@@ -105,29 +103,29 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def write_arrays(
-    path: str | Path, arrays: Mapping[str, np.ndarray], provenance: Mapping[str, Any]
+    path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
 ) -> None:
-    """Write named arrays as safetensors with their provenance."""
+    """Write named arrays as safetensors with their metadata."""
     from safetensors.numpy import save_file
 
     with whole(path) as part:
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()},
             part,
-            metadata={key: str(value) for key, value in sorted(provenance.items())},
+            metadata={key: str(value) for key, value in sorted(metadata.items())},
         )
 
 
 def read_arrays(path: str | Path, **expected: Any) -> dict[str, np.ndarray]:
-    """The arrays of a safetensors file, after checking its provenance."""
+    """The arrays of a safetensors file, after checking its metadata."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
-        check_provenance(path, file.metadata() or {}, expected)
+        check_metadata(path, file.metadata() or {}, expected)
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
-def array_provenance(path: str | Path) -> dict[str, str]:
+def array_metadata(path: str | Path) -> dict[str, str]:
     """What a safetensors file was made from."""
     from safetensors import safe_open
 
@@ -146,10 +144,10 @@ class ArrayWriter:
         self,
         path: Path,
         arrays: Mapping[str, tuple[Any, tuple[int, ...]]],
-        provenance: Mapping[str, Any],
+        metadata: Mapping[str, Any],
     ):
         header: dict[str, Any] = {
-            "__metadata__": {key: str(value) for key, value in sorted(provenance.items())}
+            "__metadata__": {key: str(value) for key, value in sorted(metadata.items())}
         }
         self.places: dict[str, tuple[np.dtype[Any], tuple[int, ...], int]] = {}
         self.expected = self.written = 0
@@ -191,10 +189,8 @@ class ArrayWriter:
 class RowWriter(ArrayWriter):
     """One float32 array written row by row."""
 
-    def __init__(
-        self, path: Path, name: str, shape: tuple[int, int], provenance: Mapping[str, Any]
-    ):
-        super().__init__(path, {name: (np.float32, shape)}, provenance)
+    def __init__(self, path: Path, name: str, shape: tuple[int, int], metadata: Mapping[str, Any]):
+        super().__init__(path, {name: (np.float32, shape)}, metadata)
         self.name, self.row = name, 0
 
     def append(self, rows: np.ndarray) -> None:

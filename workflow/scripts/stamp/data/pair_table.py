@@ -42,7 +42,7 @@ def study_pairs(
 ) -> pl.DataFrame:
     """All pairs of a study with their ``kind``, from the index rows that pairs may use."""
     columns = label_columns(task, classes)
-    wanted = {settings["semantic"]: settings["largest"]}
+    wanted = {settings["semantic"]: settings["max_pairs"]}
     wanted |= {kind: count for kind, count in settings["also"].items() if kind not in wanted}
     try:
         parts = {
@@ -52,7 +52,7 @@ def study_pairs(
         semantic = parts[settings["semantic"]]
         images = endpoints(semantic) if settings["pool"] == "reuse" else rows
         images = images.select("image", "group")
-        parts["random"] = random_pairs(images, settings["largest"], seed, settings["random"])
+        parts["random"] = random_pairs(images, settings["max_pairs"], seed, settings["random"])
     except UserError as mistake:
         raise UserError(f"{where}: {mistake}") from None
     return pl.concat(part.with_columns(kind=pl.lit(kind)) for kind, part in parts.items())

@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from stamp.config.preprocessing import Preprocessing
-from stamp.core.artifacts import check_provenance, ids_digest, read_json, whole, write_json
+from stamp.core.artifacts import check_metadata, ids_digest, read_json, whole, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.reading import open_picture
@@ -117,7 +117,7 @@ class PixelCache:
     """A cache file opened for reading: rows as arrays, a batch at a time."""
 
     def __init__(self, target: Path, record: Path, ids: Sequence[str]):
-        check_provenance(record, read_json(record), {"ids": ids_digest(ids)})
+        check_metadata(record, read_json(record), {"ids": ids_digest(ids)})
         mapped = np.load(target, mmap_mode="r")
         self.path, self.shape, self.offset = target, mapped.shape, int(mapped.offset)
 

@@ -607,7 +607,7 @@ RECIPES: dict[str, Callable[[Model], Recipe]] = {
 
 
 def make(
-    kind: str, model: Model, folder: Path, name: str, key: str, provenance: Mapping[str, Any]
+    kind: str, model: Model, folder: Path, name: str, key: str, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Make one kind of pass and its record; what the model can't give is a reason, no file."""
     began = time.perf_counter()
@@ -617,7 +617,7 @@ def make(
         entry = _reason(mistake)
     else:
         try:
-            entry = _written(kind, recipe, model, folder, name, {**provenance, "key": key})
+            entry = _written(kind, recipe, model, folder, name, {**metadata, "key": key})
             entry["seconds"] = round(time.perf_counter() - began, 3)
         except Unavailable as mistake:
             entry = _reason(mistake)
@@ -636,14 +636,14 @@ def _written(
     model: Model,
     folder: Path,
     name: str,
-    provenance: Mapping[str, Any],
+    metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Run a recipe into its file; what the manifest says of it."""
     file = Path(kind) / f"{name}.safetensors"
     some = "rows" in recipe.arrays
     own = model.images.own_ids[: recipe.images] if some else model.images.ids
     with whole(folder / file) as part:
-        card = {**provenance, "kind": kind, "ids": ids_digest(own)}
+        card = {**metadata, "kind": kind, "ids": ids_digest(own)}
         writer = ArrayWriter(part, recipe.arrays, card)
         for array, rows, row, plane in recipe.parts:
             writer.put(array, rows, row, plane)
@@ -664,7 +664,7 @@ def make_all(
     made_from: Mapping[str, Any],
     settings: Mapping[str, Any],
     load: Callable[[], Model],
-    provenance: Mapping[str, Any],
+    metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The entries of every kind that is wanted: those that are there already are kept.
 
@@ -680,6 +680,6 @@ def make_all(
         entry = kept(folder, kind, name, key)
         if entry is None:
             model = model or load()
-            entry = make(kind, model, folder, name, key, provenance)
+            entry = make(kind, model, folder, name, key, metadata)
         found[kind] = entry
     return found

@@ -52,7 +52,7 @@ def extract_features(
     ids: Sequence[str],
     backbone: Backbone,
     device: str,
-    provenance: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     batch: int = BATCH,
     threads: int | None = None,
 ) -> None:
@@ -62,10 +62,10 @@ def extract_features(
     forward = Forward(Loaded(backbone.module, backbone.mean, backbone.std), device)
     made_from = {f"weights_{key}": value for key, value in backbone.origin.items()}
     common = {"ids": ids_digest(ids), "images": len(ids), "device": device}
-    card = {**provenance, **common, **made_from}
+    card = {**metadata, **common, **made_from}
     with whole(target) as part:
         writer = RowWriter(part, "features", (len(ids), backbone.width), card)
-        with bar(None, f"{provenance['backbone']} {provenance['view']}", len(ids)) as shown:
+        with bar(None, f"{metadata['backbone']} {metadata['view']}", len(ids)) as shown:
             for images in batches(cache, batch, device):
                 features = forward(images)
                 check_features(features, backbone.width)

@@ -130,7 +130,7 @@ def extract(
     loaded: Loaded,
     classes: Sequence[str],
     device: str,
-    provenance: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     batch: int = BATCH,
     threads: int | None = None,
 ) -> None:
@@ -138,9 +138,9 @@ def extract(
     if threads is not None:
         torch.set_num_threads(threads)
     forward = Forward(loaded, device)
-    model = str(provenance["model"])
+    model = str(metadata["model"])
     card = {
-        **provenance,
+        **metadata,
         "ids": ids_digest(ids),
         "parameters": loaded.parameters,
         "images": len(ids),
@@ -149,7 +149,7 @@ def extract(
     }
     with whole(target) as part:
         writer = RowWriter(part, "logits", (len(ids), len(classes)), card)
-        with bar(None, f"{model} {provenance['view']}", len(ids)) as shown:
+        with bar(None, f"{model} {metadata['view']}", len(ids)) as shown:
             for images in batches(cache, batch, device):
                 logits = forward(images)
                 check_outputs(logits, len(classes), model, loaded.missing)
@@ -161,5 +161,5 @@ def extract(
 
 
 def card(model: str, view: str, source: str) -> dict[str, str]:
-    """The provenance of a model's logits on a view."""
+    """The metadata of a model's logits on a view."""
     return {"model": model, "view": view, **versions(source)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from stamp.core.artifacts import array_provenance, ids_digest, read_arrays, read_table
+from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Outputs:
 
 def _parameters(path: str | Path) -> int | None:
     """How many parameters the model has that a file of outputs is from; None if it was not told."""
-    told = array_provenance(path)["parameters"]
+    told = array_metadata(path)["parameters"]
     return None if told == "None" else int(told)
 
 

@@ -42,9 +42,9 @@ class Job:
             "images": images.digest,
             "pixels": [read_json(record)["pixels"] for record in records],
         }
-        provenance = card(self.model, self.view, self.params["load"]["source"])
+        metadata = card(self.model, self.view, self.params["load"]["source"])
         load, folder = self._loader(images), Path(manifest).parent
-        how = (made_from, self.settings, load, provenance)
+        how = (made_from, self.settings, load, metadata)
         entries = make_all(folder, self.model, self.kinds, *how)
         write_manifest(manifest, self.model, self.study, entries)
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from stamp.config.extra_outputs import OF_TARGETS
 from stamp.core.artifacts import (
-    array_provenance,
-    check_provenance,
+    array_metadata,
+    check_metadata,
     ids_digest,
     read_arrays,
     read_json,
@@ -58,7 +58,7 @@ def read_pass(
     arrays = read_arrays(file, **expected)
     if ids is not None:
         own = [ids[row] for row in arrays["rows"]] if "rows" in arrays else ids
-        check_provenance(file, array_provenance(file), {"ids": ids_digest(own)})
+        check_metadata(file, array_metadata(file), {"ids": ids_digest(own)})
     return arrays
 
 

@@ -96,7 +96,7 @@ def extract_records(
     classes: Sequence[str],
     among: np.ndarray,
     device: str,
-    provenance: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     threads: int,
     border: int = 0,
     batch: int = 128,
@@ -109,9 +109,9 @@ def extract_records(
     """
     torch.set_num_threads(threads)
     forward = Forward(loaded, device)
-    model, (count, digest) = str(provenance["model"]), count_and_digest(view)
+    model, (count, digest) = str(metadata["model"]), count_and_digest(view)
     card = {
-        **provenance,
+        **metadata,
         "ids": digest,
         "parameters": loaded.parameters,
         "images": count,
@@ -122,7 +122,7 @@ def extract_records(
     asked = {"how": str(how), "among": among.tolist(), "border": border, "batch": batch}
     key = key_of({**made_from, **asked, **{name: str(value) for name, value in card.items()}})
     unfinished = Unfinished(target, key, len(COLUMNS))
-    with bar(None, f"{model} {provenance['view']}", count) as shown:
+    with bar(None, f"{model} {metadata['view']}", count) as shown:
         shown.update(unfinished.done)
 
         def found() -> Iterator[np.ndarray]:

@@ -14,7 +14,7 @@ class Loaded:
 
     ``missing`` are the numbers of the classes that the model has no output for: its logits there
     are NaN, and whatever reads them leaves those classes out. ``origin`` says which file of the hub
-    the weights are, with its commit; it goes into the provenance of the logits. ``told`` is the
+    the weights are, with its commit; it goes into the metadata of the logits. ``told`` is the
     number of parameters where the module itself has none to count.
     """
 

@@ -343,10 +343,10 @@ def _check_digest(path: Path, expected: str) -> None:
         raise UserError(f"{path}: its sha256 is {found}, but {expected} is expected")
 
 
-def write_weights(module: nn.Module, path: Path, provenance: Mapping[str, Any]) -> None:
-    """Write a module's state as safetensors with its provenance."""
+def write_weights(module: nn.Module, path: Path, metadata: Mapping[str, Any]) -> None:
+    """Write a module's state as safetensors with its metadata."""
     from safetensors.torch import save_file
 
     state = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
     with whole(path) as part:
-        save_file(state, part, metadata={key: str(value) for key, value in provenance.items()})
+        save_file(state, part, metadata={key: str(value) for key, value in metadata.items()})

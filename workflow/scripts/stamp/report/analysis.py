@@ -22,8 +22,8 @@ from stamp.core.artifacts import read_json, read_table
 from stamp.report.costs import COLUMNS as COSTS
 from stamp.report.outcomes import MEAN, outcome_names, source_outcome, values
 from stamp.report.profiles import PROFILE
-from stamp.report.scoreboard import keeps, unexposed
-from stamp.scoring.score import COUNTS
+from stamp.report.scoreboard import keeps, uncontaminated
+from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlation import correlate, known_spearman
 
 RHO, MINUS = "\u03c1", "\u2212"
@@ -62,7 +62,7 @@ EVALUATIONS = {
 class Data:
     """The tables of a study, and what is said of its models; empty where an analysis needs none.
 
-    ``counts`` are the models' scores by number of pairs, ``calibrations`` their records by key,
+    ``n_pairs`` are the models' scores by number of pairs, ``calibrations`` their records by key,
     ``metrics`` their other predictors, ``costs`` what the jobs took, ``profiles`` what the models'
     cached outputs show beyond scores.
     ``settings`` are the study's permutations, resamples and level, ``options`` what single analyses
@@ -72,7 +72,7 @@ class Data:
     scores: pl.DataFrame
     outcomes: pl.DataFrame
     evaluations: pl.DataFrame
-    counts: pl.DataFrame
+    n_pairs: pl.DataFrame
     calibrations: Mapping[str, Mapping[str, Any]]
     metrics: pl.DataFrame
     models: Mapping[str, Mapping[str, str]]
@@ -103,7 +103,7 @@ def read(
         scores=read_table(inputs.scores, study=study),
         outcomes=read_table(inputs.outcomes, study=study),
         evaluations=pl.concat(evaluations or [pl.DataFrame(schema=EVALUATIONS)]),
-        counts=_tables(inputs.counts, study, COUNTS),
+        n_pairs=_tables(inputs.n_pairs, study, N_PAIRS),
         calibrations={record["model"]: record for record in records},
         metrics=_tables(inputs.metrics, study, {"model": pl.String, **METRICS}),
         models=models,
@@ -123,9 +123,9 @@ def _tables(paths: Iterable[str], study: str, schema: Mapping[str, Any]) -> pl.D
 
 
 def filters(data: Data) -> list[str]:
-    """The filters that results are given under; ``unexposed`` where a model has met a target."""
-    met = data.scores["exposed"].is_not_null().any()
-    return ["all", "declared", *(["unexposed"] if met else [])]
+    """The filters that results are given under; ``uncontaminated`` where a model has met a target."""
+    met = data.scores["contaminated"].is_not_null().any()
+    return ["all", "declared", *(["uncontaminated"] if met else [])]
 
 
 def kept(data: Data, which: str, outcome: str) -> pl.DataFrame:
@@ -134,7 +134,7 @@ def kept(data: Data, which: str, outcome: str) -> pl.DataFrame:
     Under ``all`` the score is the raw formula: a degenerate model shows where it would rank.
     """
     board = data.scores
-    keep = unexposed(board, outcome) if which == "unexposed" else keeps(board)[which]
+    keep = uncontaminated(board, outcome) if which == "uncontaminated" else keeps(board)[which]
     score = pl.col("raw" if which == "all" else "stamp").cast(pl.Float64).alias("score")
     return board.filter(keep).select("model", score)
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from stamp.report.outcomes import outcome_names, source_outcome, values
-from stamp.report.scoreboard import keeps, predictors, unexposed
+from stamp.report.scoreboard import keeps, predictors, uncontaminated
 from stamp.stats.correlation import Correlation, correlate, known_spearman
 from stamp.stats.rank_intervals import outranks, rank_intervals
 
@@ -62,14 +62,16 @@ def correlations(
 
     ``source_metric_rho`` is that of the source metric over the models of the row; a partial has its
     own n, since a model may lack what is controlled for.
-    Where a model was trained or selected on a target, the filter ``unexposed`` is there too.
+    Where a model was trained or selected on a target, the filter ``uncontaminated`` is there too.
     """
     rows, filters = [], list(keeps(board))
-    if board["exposed"].is_not_null().any():
-        filters.append("unexposed")
+    if board["contaminated"].is_not_null().any():
+        filters.append("uncontaminated")
     for name in filters:
         for outcome in outcome_names(tidy):
-            keep = unexposed(board, outcome) if name == "unexposed" else keeps(board)[name]
+            keep = (
+                uncontaminated(board, outcome) if name == "uncontaminated" else keeps(board)[name]
+            )
             kept = board.filter(keep)
             models = kept["model"].to_list()
             scores = predictor_values(kept, tidy, name == "all", outcome)

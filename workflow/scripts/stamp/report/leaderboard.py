@@ -17,8 +17,8 @@ FLAGS = ("degenerate", "saturated", "leakage")
 def flags(row: Mapping[str, Any]) -> str:
     """The health flags of a model in words, empty where there are none."""
     found = [name for name in FLAGS if row[name]]
-    if row["exposed"]:
-        found.append(f"trained or selected on {row['exposed']}")
+    if row["contaminated"]:
+        found.append(f"trained or selected on {row['contaminated']}")
     if row["missing"]:
         found.append(f"no output for {row['missing']}")
     if row["temperature_bound"]:

@@ -74,7 +74,7 @@ def main_table(correlations: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataF
     filter ``all`` no model is left out; under ``declared`` those that the study's rule sets apart.
     """
     rows = []
-    kept = correlations.filter(pl.col("filter").is_in(["all", "declared", "unexposed"]))
+    kept = correlations.filter(pl.col("filter").is_in(["all", "declared", "uncontaminated"]))
     for (which, outcome), part in kept.group_by("filter", "outcome", maintain_order=True):
         common = {
             "target": target_title(str(outcome), texts),

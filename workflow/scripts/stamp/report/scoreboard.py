@@ -31,7 +31,7 @@ PARTS = (
     "spread",
 )
 RULES = ("temperature", "chance")
-TEXTS = ("excluded", "temperature_bound", "missing", "exposed")
+TEXTS = ("excluded", "temperature_bound", "missing", "contaminated")
 
 
 def model_row(
@@ -39,11 +39,11 @@ def model_row(
     calibration: Mapping[str, Any],
     matched: pl.DataFrame,
     exclude: str,
-    exposed: Sequence[str] = (),
+    contaminated: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A model's row from its own files; the first score is the headline.
 
-    ``exposed`` names the targets that the model was trained or selected on.
+    ``contaminated`` names the targets that the model was trained or selected on.
     """
     headline = scores.row(0, named=True)
     row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
@@ -59,7 +59,7 @@ def model_row(
     row |= {"temperature": calibration["value"], "temperature_bound": calibration["bound"]}
     row |= {f"excluded_{rule}": calibration["excluded"][rule] for rule in RULES}
     row["excluded"] = calibration["excluded"][exclude]
-    row["exposed"] = ", ".join(exposed) or None
+    row["contaminated"] = ", ".join(contaminated) or None
     return row
 
 
@@ -103,13 +103,13 @@ def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:
     }
 
 
-def unexposed(board: pl.DataFrame, outcome: str) -> pl.Series:
-    """Which models stay under the filter ``unexposed``, for one outcome.
+def uncontaminated(board: pl.DataFrame, outcome: str) -> pl.Series:
+    """Which models stay under the filter ``uncontaminated``, for one outcome.
 
     As ``declared``, without the models that were trained or selected on the outcome's target; for
     the mean over targets, on any of them.
     """
     target = outcome.partition("/")[0]
-    met = board["exposed"].fill_null("").str.split(", ")
-    hit = met.list.contains(target) if outcome != MEAN else board["exposed"].is_not_null()
+    met = board["contaminated"].fill_null("").str.split(", ")
+    hit = met.list.contains(target) if outcome != MEAN else board["contaminated"].is_not_null()
     return keeps(board)["declared"] & ~hit

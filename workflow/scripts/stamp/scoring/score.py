@@ -15,7 +15,7 @@ from stamp.inference.outputs import Outputs, merged, present
 from stamp.scoring.stamp import Score, restrict, score
 
 NOT_COLUMNS = ("draws",)
-COUNTS = {
+N_PAIRS = {
     "model": pl.String,
     "number": pl.Int64,
     "stamp": pl.Float64,
@@ -152,7 +152,7 @@ def score_table(
     return pl.DataFrame(rows, infer_schema_length=None), found[0][1]
 
 
-def score_counts(
+def score_at_n_pairs(
     pool: Outputs,
     pairs: pl.DataFrame,
     design: Design,
@@ -165,14 +165,14 @@ def score_counts(
     The same outputs serve all numbers, so none of them needs a forward pass.
     """
     if not counts:
-        return pl.DataFrame(schema=COUNTS)
+        return pl.DataFrame(schema=N_PAIRS)
     outputs, rows = outputs_of(pool, design, temperature), []
     for number in counts:
         here = replace(design, number=number)
         found = as_row(score_outputs(outputs, pool, pairs, design.semantic, here))
         row = {**found, "model": model, "number": number}
-        rows.append({name: row[name] for name in COUNTS})
-    return pl.DataFrame(rows, schema=COUNTS)
+        rows.append({name: row[name] for name in N_PAIRS})
+    return pl.DataFrame(rows, schema=N_PAIRS)
 
 
 def matched_rows(

@@ -163,7 +163,7 @@ def as_logits(
 
 
 def card(model: str, view: str, block: Mapping[str, Any], ids: Sequence[str]) -> dict[str, Any]:
-    """The provenance of a model's outputs on a view: what other models' have, and the file."""
+    """The metadata of a model's outputs on a view: what other models' have, and the file."""
     path = file_of(block, view)
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

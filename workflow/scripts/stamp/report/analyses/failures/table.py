@@ -31,7 +31,9 @@ from stamp.stats.ranks import mid_ranks
 
 MOST = 5  # models listed for each outcome
 FAR = 1 / 3  # of the number of models: 15 of 44, as in the paper
-BLANK = dict.fromkeys((*leaderboard.FLAGS, "exposed", "missing", "temperature_bound", "excluded"))
+BLANK = dict.fromkeys(
+    (*leaderboard.FLAGS, "contaminated", "missing", "temperature_bound", "excluded")
+)
 PARTS = ("within", "total", "temperature", "spread")
 RANKED: dict[str, Any] = {
     "value_score": pl.Float64,

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.analyses.kinds.table import BETWEEN, DIFFERENCE, KINDS, OUTCOME
+from stamp.report.analyses.pair_kinds.table import BETWEEN, DIFFERENCE, KINDS, OUTCOME
 from stamp.report.plot.bands import Bands, Panel, level_text, rho_bars, row_names
 from stamp.report.plot.data import RHO, number
 from stamp.report.plot.panels import columns

@@ -51,12 +51,12 @@ MODELS = {
     "total": pl.Float64,
     "reason": pl.String,
 }
-NOTHING = "the study gives no numbers of pairs to compare (pairs.counts)"
+NOTHING = "the study gives no numbers of pairs to compare (pairs.n_pairs_sweep)"
 
 
 def numbers(data: Data) -> list[int]:
     """The numbers of pairs, the largest last."""
-    return data.counts["number"].unique().sort().to_list() if len(data.counts) else []
+    return data.n_pairs["number"].unique().sort().to_list() if len(data.n_pairs) else []
 
 
 def models(data: Data) -> pl.DataFrame:
@@ -64,11 +64,11 @@ def models(data: Data) -> pl.DataFrame:
     at = numbers(data)
     if not at:
         return nothing(MODELS, NOTHING)
-    largest = data.counts.filter(pl.col("number") == at[-1]).select("model", last="stamp")
+    largest = data.n_pairs.filter(pl.col("number") == at[-1]).select("model", last="stamp")
     found = (
         describe(data)
         .drop("stamp")
-        .join(data.counts.sort("number"), on="model", maintain_order="left_right")
+        .join(data.n_pairs.sort("number"), on="model", maintain_order="left_right")
         .join(largest, on="model", how="left", maintain_order="left")
         .with_columns(
             width=pl.col("high") - pl.col("low"), difference=pl.col("stamp") - pl.col("last")
@@ -98,7 +98,7 @@ def table(data: Data) -> pl.DataFrame:
 def _row(data: Data, which: str, number: int, outcome: str, largest: int) -> dict[str, Any]:
     keys = kept(data, which, outcome or MEAN)["model"]
     column = "raw" if which == "all" else "stamp"
-    here, last = (data.counts.filter(pl.col("number") == one) for one in (number, largest))
+    here, last = (data.n_pairs.filter(pl.col("number") == one) for one in (number, largest))
     score, reference = by_model(here, keys, column), by_model(last, keys, column)
     width = by_model(here, keys, "high") - by_model(here, keys, "low")
     row: dict[str, Any] = {
