@@ -17,8 +17,8 @@ include: "rules/pairs.smk"
 include: "rules/pixels.smk"
 include: "rules/models.smk"
 include: "rules/logits.smk"
-include: "rules/passes.smk"
-include: "rules/records.smk"
+include: "rules/extra_outputs.smk"
+include: "rules/predictions.smk"
 include: "rules/calibrate.smk"
 include: "rules/score.smk"
 include: "rules/metrics.smk"
@@ -36,7 +36,7 @@ localrules:
     source_view,
     view,
     collect,
-    costs,
+    timings,
     main_table,
     leaderboard,
     figure,

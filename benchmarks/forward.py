@@ -44,7 +44,7 @@ print(json.dumps([after - before for before, after in zip(times, times[1:])]))
 def embedded(key: str) -> dict[str, Any]:
     """The ``load`` block of a model of the embedded phantom zoo."""
     zoo = yaml.safe_load((ROOT / "config" / "zoo" / "phantom.yaml").read_text())
-    return {**zoo[key]["load"], "pixels": {"size": 48, "channels": 1}}
+    return {**zoo[key]["load"], "preprocessing": {"size": 48, "channels": 1}}
 
 
 def in_memory(forward: Forward, cache: PixelCache) -> list[torch.Tensor]:
@@ -63,7 +63,11 @@ def throughput(
 ) -> list[Row]:
     """The forward stage's images a second over the bare loop's, both with one thread."""
     names = [str(number) for number in range(classes)]
-    ids, size, channels = image_ids(images), block["pixels"]["size"], block["pixels"]["channels"]
+    ids, size, channels = (
+        image_ids(images),
+        block["preprocessing"]["size"],
+        block["preprocessing"]["channels"],
+    )
     torch.manual_seed(0)
     loaded = network(block, names)
     forward = Forward(loaded, "cpu")
@@ -112,7 +116,7 @@ def main() -> list[Row]:
     """A common network at a common size, and an embedded one, where overhead shows most."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    resnet = {"arch": "resnet18", "pixels": {"size": 112, "channels": 3}}
+    resnet = {"arch": "resnet18", "preprocessing": {"size": 112, "channels": 3}}
     small = embedded("resnet-plain")
     classes = [str(number) for number in range(1_000)]
     rows = [

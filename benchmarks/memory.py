@@ -25,7 +25,7 @@ BLOCK = {
         "stem_type": "deep",
         "stem_width": 8,
     },
-    "pixels": {"size": SIZE, "channels": CHANNELS},
+    "preprocessing": {"size": SIZE, "channels": CHANNELS},
 }
 
 

@@ -42,7 +42,7 @@ def write_view(folder: Path, images: int) -> None:
 def peak(folder: Path) -> tuple[float, float, int]:
     """Resident MB before the streaming and at its peak, and the bytes that were written."""
     from stamp.config.preprocessing import Preprocessing
-    from stamp.inference.records import extract_records
+    from stamp.inference.predictions import extract_predictions
     from stamp.models.loaders.train import network
 
     classes = [str(number) for number in range(CLASSES)]
@@ -50,7 +50,7 @@ def peak(folder: Path) -> tuple[float, float, int]:
     before = resident("VmRSS")
     target, view = folder / "records.safetensors", folder / "view.parquet"
     how, card = Preprocessing(SIZE, CHANNELS), {"model": "benchmark", "view": "benchmark"}
-    extract_records(target, view, loaded, how, classes, np.arange(CLASSES), "cpu", card, 1)
+    extract_predictions(target, view, loaded, how, classes, np.arange(CLASSES), "cpu", card, 1)
     return before, resident("VmHWM"), target.stat().st_size
 
 

@@ -10,10 +10,12 @@ rule analysis:
             "evaluations",
             lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/evaluations.csv"],
         ),
-        n_pairs=needed("n_pairs", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.n_pairs.parquet")),
+        n_pairs=needed(
+            "n_pairs", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.n_pairs.parquet")
+        ),
         metrics=needed("metrics", metrics_files),
         costs=needed(
-            "costs", lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/costs.parquet"]
+            "costs", lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/timings.parquet"]
         ),
         calibrations=needed(
             "calibrations", per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")

@@ -180,7 +180,7 @@ def trained_by(rule):
     return one_of({key for study in PLAN.studies.values() for key in trains(study, rule)})
 
 
-def is_given(wildcards):
+def is_precomputed(wildcards):
     """Whether a model is a file of outputs, so that nothing can be run."""
     return getattr(model_of(wildcards), "given", False)
 
@@ -217,7 +217,7 @@ def ends(study):
 def preprocessings():
     """Every preprocessing of the configured models, by its key."""
     models = [model for study in PLAN.studies.values() for model in study.models.values()]
-    return {model.pixels.key: model.pixels.settings for model in models}
+    return {model.preprocessing.key: model.preprocessing.settings for model in models}
 
 
 PREPROCESSINGS = preprocessings()
@@ -226,9 +226,9 @@ PREPROCESSINGS = preprocessings()
 def pixel_file(wildcards, view, ending):
     """A file of a model's pixel cache for a view; a model of given outputs has none."""
     model = model_of(wildcards)
-    if model.given:
+    if model.precomputed:
         return []
-    file = f"{RESULTS}/{wildcards.study}/pixels/{view}/{model.pixels.key}{ending}"
+    file = f"{RESULTS}/{wildcards.study}/pixels/{view}/{model.preprocessing.key}{ending}"
     return ancient(file) if ending == ".npy" else file
 
 
@@ -245,7 +245,7 @@ def pixels_of_targets(ending):
     return lambda wildcards: [
         pixel_file(wildcards, name, ending)
         for name in cached_targets(study_of(wildcards))
-        if not is_given(wildcards)
+        if not is_precomputed(wildcards)
     ]
 
 
@@ -255,8 +255,8 @@ def weights_of(wildcards):
     if model.trainer:
         return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
     files = weight_files(model.load)
-    if model.given:
-        return given_files(model, wildcards.view)
+    if model.precomputed:
+        return precomputed_files(model, wildcards.view)
     return files.get("file") or files.get("checkpoint.file") or []
 
 
@@ -266,7 +266,7 @@ def more_weights_of(wildcards):
     return files.get("backbone.file") or files.get("file (its data)") or []
 
 
-def given_files(model, view):
+def precomputed_files(model, view):
     """The user's file of outputs on a view, with that of its image ids where they are apart."""
     path = file_of(model.load, view)
     return [str(file) for file in (path, ids_file(path)) if file is not None]
@@ -274,7 +274,9 @@ def given_files(model, view):
 
 def script_of(name):
     """A function from wildcards to the script of a stage: another where the outputs are given."""
-    return lambda wildcards: f"given_{name}.py" if model_of(wildcards).given else f"{name}.py"
+    return lambda wildcards: (
+        f"precomputed_{name}.py" if model_of(wildcards).precomputed else f"{name}.py"
+    )
 
 
 def border_of(study, view):
@@ -307,7 +309,7 @@ def evaluated(kind):
             views = ["source", "id"]
         study = study_of(wildcards)
         streamed = wildcards.view in study.targets and study.targets[wildcards.view]["streamed"]
-        stage = "records" if streamed else "logits"
+        stage = "predictions" if streamed else "logits"
         return [
             pattern.format(study=study.name, view=view, model=wildcards.model, stage=stage)
             for view in views
@@ -344,7 +346,7 @@ def forwarded(study):
     return [[model, view] for model in study.models for view in forwarded_views(study)]
 
 
-def passes_of(folder, kinds):
+def extra_outputs_of(folder, kinds):
     """A function from wildcards to a model's manifest of passes, if its study needs any of a sort."""
     return lambda wildcards: (
         f"{RESULTS}/{wildcards.study}/{folder}/{wildcards.model}.json"
@@ -353,7 +355,7 @@ def passes_of(folder, kinds):
     )
 
 
-def all_passes_of(folder, kinds):
+def all_extra_outputs_of(folder, kinds):
     """A function from wildcards to the manifests of passes of all models, if there are any."""
     every = per_model(f"{RESULTS}/{{study}}/{folder}/{{model}}.json")
     return lambda wildcards: every(wildcards) if getattr(study_of(wildcards), kinds) else []
@@ -362,7 +364,9 @@ def all_passes_of(folder, kinds):
 def temperature_of(wildcards):
     """The calibration, where passes are of outputs at a temperature and the study scales them."""
     study = study_of(wildcards)
-    wanted = "jacobian" in study.kinds and study.calibration["scale"] and not is_given(wildcards)
+    wanted = (
+        "jacobian" in study.kinds and study.calibration["scale"] and not is_precomputed(wildcards)
+    )
     return f"{RESULTS}/{study.name}/calibration/{wildcards.model}.json" if wanted else []
 
 
@@ -370,7 +374,9 @@ def metrics_files(wildcards):
     """The metrics of single models, and those of all models together."""
     folder = f"{RESULTS}/{wildcards.study}"
     single = expand(f"{folder}/metrics/{{model}}.parquet", model=list(study_of(wildcards).models))
-    together = [f"{folder}/statistics/lines.parquet"] if study_of(wildcards).lines else []
+    together = (
+        [f"{folder}/statistics/agreement_on_the_line.parquet"] if study_of(wildcards).agreement_on_the_line else []
+    )
     return [*single, *together]
 
 
@@ -398,7 +404,7 @@ def evaluations(wildcards):
 def matches(wildcards):
     study = study_of(wildcards)
     return expand(
-        f"{RESULTS}/{study.name}/matched/{{target}}/{{model}}.parquet",
+        f"{RESULTS}/{study.name}/class_matched_scores/{{target}}/{{model}}.parquet",
         target=[key for key, target in study.targets.items() if target["classes"]],
         model=list(study.models),
     )

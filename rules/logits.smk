@@ -18,7 +18,7 @@ rule logits:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not model_of(wildcards).given else 0,
+        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not model_of(wildcards).precomputed else 0,
         mem_mb=memory(4000),
         runtime=minutes(240),
     params:

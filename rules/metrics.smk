@@ -1,4 +1,4 @@
-"""Other predictors that STAMP is compared with, from outputs and passes that are there already."""
+"""Other predictors that STAMP is compared with, from outputs and extra outputs that are there already."""
 
 
 rule metrics:
@@ -8,8 +8,8 @@ rule metrics:
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
         calibration=rules.calibrate.output[0],
         pairs=rules.pairs.output[0],
-        passes=passes_of("passes", "metric_kinds"),
-        target_passes=passes_of("target_passes", "target_kinds"),
+        extra_outputs=extra_outputs_of("extra_outputs", "metric_kinds"),
+        target_embeddings=extra_outputs_of("target_embeddings", "target_kinds"),
         views=lambda wildcards: expand(
             f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
             view=cached_targets(study_of(wildcards)),
@@ -23,7 +23,7 @@ rule metrics:
             view=streamed_targets(study_of(wildcards)),
         ),
         records=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/records/{{view}}/{wildcards.model}.safetensors",
+            f"{RESULTS}/{wildcards.study}/predictions/{{view}}/{wildcards.model}.safetensors",
             view=streamed_targets(study_of(wildcards)),
         ),
     output:
@@ -52,7 +52,7 @@ rule metrics:
         "../workflow/scripts/metrics.py"
 
 
-rule lines:
+rule agreement_on_the_line:
     """Estimates for each target from the agreement of all models (ALine)."""
     input:
         view=rules.source_view.output[0],
@@ -68,11 +68,11 @@ rule lines:
             model=list(study_of(wildcards).models),
         ),
     output:
-        f"{RESULTS}/{{study}}/statistics/lines.parquet",
+        f"{RESULTS}/{{study}}/statistics/agreement_on_the_line.parquet",
     log:
-        f"{RESULTS}/{{study}}/logs/lines.log",
+        f"{RESULTS}/{{study}}/logs/agreement_on_the_line.log",
     benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/lines.tsv"
+        f"{RESULTS}/{{study}}/benchmarks/agreement_on_the_line.tsv"
     conda:
         ENVIRONMENT
     resources:
@@ -85,12 +85,12 @@ rule lines:
         scale=of_study("calibration", "scale"),
         targets=lambda wildcards: cached_targets(study_of(wildcards)),
         scored=lambda wildcards: scored_of(study_of(wildcards)),
-        code=code_of("lines.py"),
+        code=code_of("agreement_on_the_line.py"),
     script:
-        "../workflow/scripts/lines.py"
+        "../workflow/scripts/agreement_on_the_line.py"
 
 
-rule costs:
+rule timings:
     """What the jobs of a study cost, from the files that Snakemake wrote while it ran them."""
     input:
         views=lambda wildcards: expand(
@@ -104,23 +104,23 @@ rule costs:
         calibrate=per_model(f"{RESULTS}/{{study}}/benchmarks/calibrate/{{model}}.tsv"),
         score=per_model(f"{RESULTS}/{{study}}/benchmarks/score/{{model}}.tsv"),
         metrics=per_model(f"{RESULTS}/{{study}}/benchmarks/metrics/{{model}}.tsv"),
-        lines=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/benchmarks/lines.tsv"
-            if study_of(wildcards).lines
+        agreement_on_the_line=lambda wildcards: (
+            f"{RESULTS}/{wildcards.study}/benchmarks/agreement_on_the_line.tsv"
+            if study_of(wildcards).agreement_on_the_line
             else []
         ),
-        passes=all_passes_of("passes", "metric_kinds"),
-        target_passes=all_passes_of("target_passes", "target_kinds"),
+        extra_outputs=all_extra_outputs_of("extra_outputs", "metric_kinds"),
+        target_embeddings=all_extra_outputs_of("target_embeddings", "target_kinds"),
     output:
-        f"{RESULTS}/{{study}}/statistics/costs.parquet",
+        f"{RESULTS}/{{study}}/statistics/timings.parquet",
     log:
-        f"{RESULTS}/{{study}}/logs/costs.log",
+        f"{RESULTS}/{{study}}/logs/timings.log",
     conda:
         ENVIRONMENT
     params:
         models=lambda wildcards: list(study_of(wildcards).models),
         views=lambda wildcards: forwarded_views(study_of(wildcards)),
         forwarded=lambda wildcards: forwarded(study_of(wildcards)),
-        code=code_of("costs.py"),
+        code=code_of("timings.py"),
     script:
-        "../workflow/scripts/costs.py"
+        "../workflow/scripts/timings.py"

@@ -82,27 +82,27 @@ rule finetune:
         "../workflow/scripts/finetune.py"
 
 
-rule features:
+rule backbone_embeddings:
     """The features of a frozen backbone on a view, once for all probes that share the backbone."""
     input:
         pixels=lambda wildcards: ancient(
             f"{RESULTS}/{wildcards.study}/pixels/{wildcards.view}/"
-            f"{BACKBONES[wildcards.study, wildcards.backbone].pixels.key}.npy"
+            f"{BACKBONES[wildcards.study, wildcards.backbone].preprocessing.key}.npy"
         ),
         record=lambda wildcards: (
             f"{RESULTS}/{wildcards.study}/pixels/{wildcards.view}/"
-            f"{BACKBONES[wildcards.study, wildcards.backbone].pixels.key}.json"
+            f"{BACKBONES[wildcards.study, wildcards.backbone].preprocessing.key}.json"
         ),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         weights=lambda wildcards: (
             BACKBONES[wildcards.study, wildcards.backbone].load["backbone"].get("file", [])
         ),
     output:
-        f"{RESULTS}/{{study}}/features/{{view}}/{{backbone}}.safetensors",
+        f"{RESULTS}/{{study}}/backbone_embeddings/{{view}}/{{backbone}}.safetensors",
     log:
-        f"{RESULTS}/{{study}}/logs/features/{{view}}/{{backbone}}.log",
+        f"{RESULTS}/{{study}}/logs/backbone_embeddings/{{view}}/{{backbone}}.log",
     benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/features/{{view}}/{{backbone}}.tsv"
+        f"{RESULTS}/{{study}}/benchmarks/backbone_embeddings/{{view}}/{{backbone}}.tsv"
     wildcard_constraints:
         backbone=one_of({key for _, key in BACKBONES}),
     conda:
@@ -115,14 +115,14 @@ rule features:
     params:
         load=lambda wildcards: {
             key: BACKBONES[wildcards.study, wildcards.backbone].load[key]
-            for key in ("backbone", "pixels")
+            for key in ("backbone", "preprocessing")
         },
         versions=lambda wildcards: versions(
             "probe", BACKBONES[wildcards.study, wildcards.backbone].load
         ),
-        code=code_of("features.py"),
+        code=code_of("backbone_embeddings.py"),
     script:
-        "../workflow/scripts/features.py"
+        "../workflow/scripts/backbone_embeddings.py"
 
 
 rule probe:
@@ -130,12 +130,12 @@ rule probe:
     input:
         view=f"{RESULTS}/{{study}}/views/train.parquet",
         features=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/features/train/"
+            f"{RESULTS}/{wildcards.study}/backbone_embeddings/train/"
             f"{backbone_key(model_of(wildcards).load)}.safetensors"
         ),
         val_view=f"{RESULTS}/{{study}}/views/val.parquet",
         val_features=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/features/val/"
+            f"{RESULTS}/{wildcards.study}/backbone_embeddings/val/"
             f"{backbone_key(model_of(wildcards).load)}.safetensors"
         ),
     output:

@@ -4,14 +4,14 @@ PROFILED = {profile_of(name) for name, read in ANALYSES.items() if "profiles" in
 
 
 rule model_profile:
-    """One profile of one model: from its outputs on the pool, and from further passes if it needs any."""
+    """One profile of one model: from its outputs on the pool, and from extra outputs if it needs any."""
     input:
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
         calibration=rules.calibrate.output[0],
-        passes=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/passes/{wildcards.model}.json"
+        extra_outputs=lambda wildcards: (
+            f"{RESULTS}/{wildcards.study}/extra_outputs/{wildcards.model}.json"
             if wildcards.profile in PASSES
             else []
         ),

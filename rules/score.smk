@@ -40,7 +40,7 @@ rule score:
         "../workflow/scripts/score.py"
 
 
-rule matched:
+rule class_matched_score:
     """STAMP over the classes that each domain of a target is labeled for."""
     input:
         view=rules.source_view.output[0],
@@ -48,9 +48,9 @@ rule matched:
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
         calibration=rules.calibrate.output[0],
     output:
-        f"{RESULTS}/{{study}}/matched/{{target}}/{{model}}.parquet",
+        f"{RESULTS}/{{study}}/class_matched_scores/{{target}}/{{model}}.parquet",
     log:
-        f"{RESULTS}/{{study}}/logs/matched/{{target}}/{{model}}.log",
+        f"{RESULTS}/{{study}}/logs/class_matched_scores/{{target}}/{{model}}.log",
     conda:
         ENVIRONMENT
     resources:
@@ -68,6 +68,6 @@ rule matched:
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
         seed=PLAN.seed,
-        code=code_of("matched.py"),
+        code=code_of("class_matched_score.py"),
     script:
-        "../workflow/scripts/matched.py"
+        "../workflow/scripts/class_matched_score.py"

@@ -193,10 +193,10 @@ def started(kind: str, settings: Mapping[str, Any]) -> tuple[Any, dict[str, str]
 
     pixels = {"size": 160, "channels": 3}
     if kind == "probe":
-        found = probed.backbone({"backbone": settings, "pixels": pixels})
+        found = probed.backbone({"backbone": settings, "preprocessing": pixels})
         module: Any = found.module
         return module.network, dict(found.origin)
-    block = {"arch": "test_resnet", "initial": settings, "pixels": pixels}
+    block = {"arch": "test_resnet", "initial": settings, "preprocessing": pixels}
     loaded = finetuned.network(block, ["a", "b"])
     network: Any = loaded.module
     network.reset_classifier(0)

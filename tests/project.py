@@ -35,7 +35,7 @@ PHANTOM = {
         "Pneumothorax",
     ],
     "source": {"dataset": "small_phantom", "domains": ["home"], "train": "train"},
-    "pixels": {"size": 32, "channels": 1},
+    "preprocessing": {"size": 32, "channels": 1},
     "pairs": {
         "split": "test",
         "semantic": "temporal",
@@ -59,7 +59,7 @@ DIGITS = {
     "task": "multiclass",
     "classes": [str(digit) for digit in range(10)],
     "source": {"dataset": "mnist", "train": "train"},
-    "pixels": {"size": 28, "channels": 1},
+    "preprocessing": {"size": 28, "channels": 1},
     "pairs": {"split": "test", "semantic": "class", "max_pairs": 200},
     "calibration": {
         "split": "calibration",

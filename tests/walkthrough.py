@@ -71,7 +71,7 @@ def small_study(folder: Path) -> Path:
     project.finish()
     files = project.folder / "models"
     files.mkdir()
-    classes, size = PHANTOM["classes"], PHANTOM["pixels"]["size"]
+    classes, size = PHANTOM["classes"], PHANTOM["preprocessing"]["size"]
     module = network(len(classes), size)
     write_weights(module, files / "chest.safetensors", {})
     write_torchscript(module, files / "chest.pt", size)

@@ -21,7 +21,7 @@ from stamp.core.artifacts import write_arrays, write_table
 from stamp.models.loaders.train import network
 from stamp.models.weights import write_weights
 
-BLOCK = {"source": "train", "arch": "linear", "pixels": {"size": 16, "channels": 1}}
+BLOCK = {"source": "train", "arch": "linear", "preprocessing": {"size": 16, "channels": 1}}
 
 
 def weights(file: Path, classes: int, constant: bool = False) -> None:
@@ -139,7 +139,9 @@ def test_code_of_a_user_is_not_run_unless_the_configuration_allows_it(
 ) -> None:
     block = {"source": "python", "function": "mine:make", "mean": [0.5], "std": [0.25]}
     (folder / "mine.py").write_text("raise SystemExit('was imported')\n")
-    (folder / "code.yaml").write_text(yaml.safe_dump({**block, "pixels": BLOCK["pixels"]}))
+    (folder / "code.yaml").write_text(
+        yaml.safe_dump({**block, "preprocessing": BLOCK["preprocessing"]})
+    )
     line = refused(capsys, "--load", "code.yaml", "--data", "clinic/table.csv")
     assert "allow_code: true" in line
 

@@ -29,14 +29,14 @@ plain:   # beside a key
   load:
     source: timm
     name: test_vit.r160_in1k   # beside the name
-    pixels: {size: 160, channels: 3}
+    preprocessing: {size: 160, channels: 3}
 
 flow:
   label: Flow
   family: F
   objective: O
   regime: R
-  load: {source: timm, name: test_vit.r160_in1k, pixels: {size: 160}}
+  load: {source: timm, name: test_vit.r160_in1k, preprocessing: {size: 160}}
 start:
   label: Start
   family: F
@@ -132,7 +132,10 @@ def test_every_kind_of_entry_is_pinned_in_place_and_then_checks(hub: Hub, folder
     expected = ZOO
     for old, new in (
         ("# beside the name\n", f"# beside the name\n    revision: {commits['vit']}\n"),
-        ("pixels: {size: 160}}", f"pixels: {{size: 160}}, revision: {commits['vit']}}}"),
+        (
+            "preprocessing: {size: 160}}",
+            f"preprocessing: {{size: 160}}, revision: {commits['vit']}}}",
+        ),
         ("test_resnet.r160_in1k}", f"test_resnet.r160_in1k, revision: {commits['resnet']}}}"),
         (
             "hub_file: w.bin\n      timm",

@@ -116,7 +116,10 @@ def one_thread() -> Iterator[None]:
 def block_of(key: str) -> dict[str, Any]:
     """The ``load`` block of an entry as the study completes it."""
     load = ZOO[key]["load"]
-    return {**load, "pixels": merged(STUDY["pixels"], load.get("pixels", {})).settings}
+    return {
+        **load,
+        "preprocessing": merged(STUDY["preprocessing"], load.get("preprocessing", {})).settings,
+    }
 
 
 def needed(block: dict[str, Any]) -> set[str]:
@@ -137,7 +140,7 @@ def bare(block: dict[str, Any]) -> Loaded:
 
 def picture(block: dict[str, Any]) -> torch.Tensor:
     """A shaded disc, as a batch of the model's own pixels."""
-    how = merged(block["pixels"])
+    how = merged(block["preprocessing"])
     rows, columns = np.mgrid[-1:1:300j, -1:1:260j]
     shaded = np.clip(255 - 200 * (rows**2 + columns**2), 0, 255).astype(np.uint8)
     small = np.asarray(resize(Image.fromarray(shaded), how))

@@ -62,7 +62,7 @@ def test_preprocessing_is_the_tags_own_in_timm(key: str) -> None:
     record: Any = timm.get_pretrained_cfg(load["name"])
     data = timm.data.resolve_data_config(pretrained_cfg=record.to_dict())
     assert data["crop_mode"] == "center"
-    assert load["pixels"] == {
+    assert load["preprocessing"] == {
         "channels": data["input_size"][0],
         "size": data["input_size"][1],
         "interpolation": data["interpolation"],
@@ -87,7 +87,7 @@ def test_weights_are_in_timms_part_of_the_hub_and_heads_are_where_they_are_said_
 def test_a_model_has_a_thousand_outputs_at_its_size(key: str) -> None:
     """On torch's meta device: every layer is built and shaped, and no number computed."""
     load = ZOO[key]["load"]
-    size = load["pixels"]["size"]
+    size = load["preprocessing"]["size"]
     with torch.device("meta"), torch.inference_mode():
         module = timm.create_model(load["name"], num_classes=1000).eval()
         assert module(torch.zeros(2, 3, size, size)).shape == (2, 1000)
@@ -111,7 +111,7 @@ def test_groups_are_ten_families_and_the_headless_are_apart() -> None:
 
 
 def test_27_models_share_six_pixel_caches() -> None:
-    keys = Counter(merged(entry["load"]["pixels"]).key for entry in WORKING.values())
+    keys = Counter(merged(entry["load"]["preprocessing"]).key for entry in WORKING.values())
     assert keys == {
         "224-rgb-bicubic-crop0.95": 7,
         "224-rgb-bicubic-crop0.875": 6,
@@ -216,7 +216,7 @@ def test_a_checkpoint_with_a_projector_gives_its_backbone_under_an_untrained_hea
     path = tmp_path / "vit.pth.tar"
     torch.save({"epoch": 300, "state_dict": state, "arch": "vit_base"}, path)
     load = {**ZOO["mocov3-b16"]["load"], "file": str(path), "args": small}
-    load["pixels"] = {**load["pixels"], "size": 32}
+    load["preprocessing"] = {**load["preprocessing"], "size": 32}
     del load["url"]
     loaded = load_model(load, ["a", "b", "c"], None)
     found = loaded.module.state_dict()
@@ -248,7 +248,7 @@ def test_an_untrained_head_is_its_names_and_changes_nothing_else() -> None:
 
 def test_a_word_that_is_no_kind_of_head_is_one_line(tmp_path: Path) -> None:
     entry = "{label: a, family: a, objective: a, regime: a, load: {source: timm, name: resnet18, "
-    (tmp_path / "zoo.yaml").write_text(f"m: {entry}pixels: {{size: 8}}, head: randm}}}}\n")
+    (tmp_path / "zoo.yaml").write_text(f"m: {entry}preprocessing: {{size: 8}}, head: randm}}}}\n")
     with pytest.raises(UserError, match=r"head: unknown value 'randm': did you mean 'random'\?"):
         read_zoo(tmp_path / "zoo.yaml")
 

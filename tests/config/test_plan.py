@@ -52,7 +52,7 @@ def test_a_sound_configuration_gives_plain_sorted_load_blocks(files: dict) -> No
     load_block = study.models["mixer"].load
     assert list(load_block) == sorted(load_block)
     assert type(load_block) is dict
-    assert load_block["pixels"] == {"channels": 1, "interpolation": "bilinear", "size": 32}
+    assert load_block["preprocessing"] == {"channels": 1, "interpolation": "bilinear", "size": 32}
     assert study.view("external")["domains"] == ["north", "clinic"]
     assert study.pairs["random"] == "different_group"
 
@@ -122,7 +122,12 @@ def test_an_unknown_key_of_a_load_block_is_suggested(files: dict) -> None:
 
 
 def test_a_weights_file_that_is_not_there_is_named(files: dict) -> None:
-    load_block = {"source": "timm", "name": "resnet18", "file": "gone.pth", "pixels": {"size": 32}}
+    load_block = {
+        "source": "timm",
+        "name": "resnet18",
+        "file": "gone.pth",
+        "preprocessing": {"size": 32},
+    }
     files["zoo/small_phantom.yaml"]["few"]["load"] = load_block
     assert "few: load.file: no such file 'gone.pth'" in mistake(files)
 
@@ -346,21 +351,21 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
 
 def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
-    assert digits(files).passes == DEFAULTS
-    study["passes"] = {"images": 300, "head_dropout": 0.1}
-    found = digits(files).passes
+    assert digits(files).extra_outputs == DEFAULTS
+    study["extra_outputs"] = {"images": 300, "head_dropout": 0.1}
+    found = digits(files).extra_outputs
     assert (found["images"], found["head_dropout"], found["samples"]) == (300, 0.1, 20)
-    study["passes"] = {"image": 300}
-    assert "passes: unknown key 'image': did you mean 'images'?" in mistake(
+    study["extra_outputs"] = {"image": 300}
+    assert "extra_outputs: unknown key 'image': did you mean 'images'?" in mistake(
         files, studies=["small_digits"]
     )
 
 
 def test_lines_through_all_models_are_drawn_only_where_a_metric_needs_them(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
-    assert digits(files).lines
+    assert digits(files).agreement_on_the_line
     study["metrics"] = ["entropy", "tta_flip"]
-    assert not digits(files).lines
+    assert not digits(files).agreement_on_the_line
 
 
 def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> None:

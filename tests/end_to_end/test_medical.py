@@ -83,7 +83,11 @@ def zoo(files: dict[str, Path], url: str) -> dict[str, Any]:
         "resnet": {**tiny, "initial": {"none": True}},
         "cbam": {**tiny, "attention": "cbam", "initial": {"file": str(files["resnet"])}},
         "published": {**vit, "initial": {"none": True}, "checkpoint": {"url": url}},
-        "probe": {"source": "probe", "backbone": {**backbone, **every}, "pixels": {"size": 56}},
+        "probe": {
+            "source": "probe",
+            "backbone": {**backbone, **every},
+            "preprocessing": {"size": 56},
+        },
         "txv": {
             "source": "torchxrayvision",
             "weights": "densenet121-res224-nih",
@@ -110,10 +114,10 @@ def zoo(files: dict[str, Path], url: str) -> dict[str, Any]:
 def study() -> dict[str, Any]:
     """The shipped study with fewer pairs and images, and smaller pictures."""
     document = yaml.safe_load((ROOT / "config/studies/medical.yaml").read_text())
-    document["pixels"]["size"] = SIZE
+    document["preprocessing"]["size"] = SIZE
     document["pairs"] |= {"max_pairs": 60, "n_pairs": 50, "also": {"labeled": 10, "changed": 10}}
     document["calibration"]["n_images"] = 20
-    document["passes"] = {"images": 24}
+    document["extra_outputs"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200, "minimum": 3}
     return document
@@ -291,7 +295,9 @@ def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a
     done: Done,
 ) -> None:
     for model in MODELS:
-        manifest = read_json(done.project.result(f"medical/passes/{model}.json"))["passes"]
+        manifest = read_json(done.project.result(f"medical/extra_outputs/{model}.json"))[
+            "extra_outputs"
+        ]
         assert [kind for kind, entry in manifest.items() if "reason" in entry] == ["dropout"], model
         table = done.read(f"metrics/{model}.parquet")
         wanted = metrics_of("multilabel")

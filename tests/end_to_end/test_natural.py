@@ -86,7 +86,13 @@ def zoo(files: dict[str, Path]) -> dict[str, Any]:
     half = {"mean": [0.5] * 3, "std": [0.5] * 3}
     found: dict[str, Any] = {}
     for key, file in files.items():
-        load = {"source": "timm", "name": NAMES[key], "file": str(file), "pixels": pixels, **half}
+        load = {
+            "source": "timm",
+            "name": NAMES[key],
+            "file": str(file),
+            "preprocessing": pixels,
+            **half,
+        }
         family = "ViT" if key == "vit" else "CNN" if key in ("resnet", "nfnet") else key
         found[key] = {"label": key, "family": family, **about, "load": load}
     headless = {**found["vit"]["load"], "head": "random"}
@@ -99,7 +105,7 @@ def study() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "config/studies/natural.yaml").read_text())
     document["pairs"] |= {"max_pairs": 60, "n_pairs": 50, "n_pairs_sweep": [20, 40, 60]}
     document["calibration"]["n_images"] = 24
-    document["passes"] = {"images": 24}
+    document["extra_outputs"] = {"images": 24}
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200}
     return document
@@ -247,7 +253,7 @@ def test_imagenet_c_is_streamed_with_a_record_an_image(done: Done) -> None:
     assert not (folder / "logits/imagenet_c").exists()
     view = done.read("views/imagenet_c.parquet")
     assert len(view) == 2 * 5 * 24
-    records = load_file(folder / "records/imagenet_c/resnet.safetensors")["records"]
+    records = load_file(folder / "records/imagenet_c/resnet.safetensors")["predictions"]
     assert records.nbytes == 16 * len(view)
     right = records[:, 0] == view["label"].to_numpy()
     assert done.accuracy("imagenet_c", "resnet") == pytest.approx(right.mean())
@@ -288,7 +294,9 @@ def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a
     done: Done,
 ) -> None:
     for model in NAMES:
-        manifest = read_json(done.project.result(f"natural/passes/{model}.json"))["passes"]
+        manifest = read_json(done.project.result(f"natural/extra_outputs/{model}.json"))[
+            "extra_outputs"
+        ]
         assert [kind for kind, entry in manifest.items() if "reason" in entry] == ["dropout"], model
         table = done.read(f"metrics/{model}.parquet")
         wanted = metrics_of("multiclass")
@@ -320,5 +328,5 @@ def test_more_pairs_to_score_at_need_no_forward_pass(done: Done) -> None:
         "studies/natural.yaml", lambda s: s["pairs"].update(n_pairs_sweep=[20, 40, 60])
     )
     assert jobs
-    assert not [job for job in jobs if job.startswith(("logits", "records", "pixels", "pairs"))]
+    assert not [job for job in jobs if job.startswith(("logits", "predictions", "pixels", "pairs"))]
     assert not done.project.plan()

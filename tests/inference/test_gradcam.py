@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from stamp.core.errors import UserError
-from stamp.inference.gradcam import GradCam, dice, top
+from stamp.inference.extra_outputs.gradcam import GradCam, dice, top
 from stamp.models.architectures import build
 from stamp.models.loaders.checkpoint import Named
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from stamp.core.errors import UserError
-from stamp.inference.jacobian import spectral_norms, unit
+from stamp.inference.extra_outputs.jacobian import spectral_norms, unit
 from stamp.models.torchvision_ops import timm
 
 SHAPE = (1, 8, 8)

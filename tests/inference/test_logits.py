@@ -114,7 +114,12 @@ def test_cuda_where_there_is_none_is_one_line() -> None:
 
 
 def block(**more: object) -> dict:
-    return {"source": "timm", "name": "resnet10t", "pixels": {"size": 32, "channels": 3}, **more}
+    return {
+        "source": "timm",
+        "name": "resnet10t",
+        "preprocessing": {"size": 32, "channels": 3},
+        **more,
+    }
 
 
 @pytest.mark.parametrize("ending", ["safetensors", "pth"])

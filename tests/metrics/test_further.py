@@ -1,4 +1,4 @@
-"""Metrics from further passes: the right rows and classes of each, and a reason for what is not."""
+"""Metrics from extra outputs: the right rows and classes of each, and a reason for what is not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stamp.core.artifacts import ids_digest, read_json, write_arrays, write_json
 from stamp.metrics.further import (
     DEGENERATE,
     MEASURES,
-    NO_PASSES,
+    NO_EXTRA_OUTPUTS,
     Elsewhere,
     Further,
     further_values,
@@ -69,7 +69,9 @@ def manifest(folder: Path, found: dict[str, Any], **more: Any) -> Path:
         card = {"model": "m", "view": "source", "kind": kind, "ids": ids_digest(own)}
         write_arrays(folder / kind / "m.safetensors", each, card)
         entries[kind] = {"file": f"{kind}/m.safetensors", "images": len(own)}
-    write_json(folder / "m.json", {"model": "m", "study": "s", "passes": {**entries, **more}})
+    write_json(
+        folder / "m.json", {"model": "m", "study": "s", "extra_outputs": {**entries, **more}}
+    )
     return folder / "m.json"
 
 
@@ -97,7 +99,7 @@ def task(request: pytest.FixtureRequest) -> str:
 
 
 def test_every_metric_that_needs_passes_is_measured() -> None:
-    made = {metric.name for metric in METRICS if metric.passes and not metric.of_target}
+    made = {metric.name for metric in METRICS if metric.extra_outputs and not metric.of_target}
     assert set(MEASURES) == made
 
 
@@ -168,7 +170,7 @@ def elsewhere(folder: Path, rows: list[int], h: np.ndarray, images: dict[str, li
     write_arrays(file, {"features": h, "rows": np.array(rows, dtype=np.int32)}, card)
     entries = {"targets": {"file": "targets/m.safetensors", "images": len(rows)}}
     manifest = folder / "elsewhere" / "m.json"
-    write_json(manifest, {"model": "m", "study": "s", "passes": entries})
+    write_json(manifest, {"model": "m", "study": "s", "extra_outputs": entries})
     return manifest
 
 
@@ -216,9 +218,9 @@ def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
     table = metric_rows(source, {}, {}, task, TEMPERATURE, data)
     reasons = dict(table.filter(pl.col("value").is_null()).select("metric", "reason").iter_rows())
     for metric in metrics_of(task):
-        if "features" in metric.passes and not metric.of_target:
+        if "features" in metric.extra_outputs and not metric.of_target:
             assert reasons.pop(metric.name) == "no head"
-        elif "dropout" in metric.passes:
+        elif "dropout" in metric.extra_outputs:
             assert reasons.pop(metric.name) == "no dropout layer"
         elif metric.of_target:
             assert reasons.pop(metric.name) == NO_TARGETS
@@ -230,7 +232,7 @@ def test_dropout_that_is_not_the_models_own_is_marked(tmp_path: Path, task: str)
     found, source = arrays(rng), material(rng, task)
     file = manifest(tmp_path, found)
     record = read_json(file)
-    record["passes"]["dropout"]["note"] = "dropout of 0.1 before the last layer"
+    record["extra_outputs"]["dropout"]["note"] = "dropout of 0.1 before the last layer"
     write_json(file, record)
     value, _ = further_values(further(source, task, file), ["mc_dropout"])["mc_dropout"]
     assert value.value > 0 and value.reason == "dropout of 0.1 before the last layer"
@@ -243,8 +245,8 @@ def test_without_passes_every_metric_still_has_a_row(task: str) -> None:
         source, {"far": (source, domains)}, {}, task, TEMPERATURE, further(source, task, None)
     )
     assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
-    none = table.filter(pl.col("reason") == NO_PASSES)["metric"].to_list()
-    assert none == [metric.name for metric in metrics_of(task) if metric.passes]
+    none = table.filter(pl.col("reason") == NO_EXTRA_OUTPUTS)["metric"].to_list()
+    assert none == [metric.name for metric in metrics_of(task) if metric.extra_outputs]
 
 
 def test_a_constant_model_has_no_metric_at_all(tmp_path: Path, task: str) -> None:

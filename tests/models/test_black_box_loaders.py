@@ -18,7 +18,7 @@ from torch import nn
 
 from stamp.config.plan import filled, weight_files
 from stamp.core.errors import UserError
-from stamp.inference.jacobian import spectral_norms
+from stamp.inference.extra_outputs.jacobian import spectral_norms
 from stamp.inference.logits import Forward, load_model
 from stamp.models import probabilities
 from stamp.models.loaders import onnx as onnx_file
@@ -30,7 +30,7 @@ from stamp.models.weights import write_weights
 CLASSES = ["Edema", "Effusion", "Mass", "Nodule"]
 SIZE = 24
 PIXELS = {"size": SIZE, "channels": 1}
-COMMON = {"mean": MEAN, "std": STD, "pixels": PIXELS}
+COMMON = {"mean": MEAN, "std": STD, "preprocessing": PIXELS}
 CODE = """
 import torch
 from stamp.models.architectures import build
@@ -207,11 +207,15 @@ def test_parameters_are_counted_or_told_or_unknown(
 @pytest.mark.parametrize(
     ("form", "change", "line"),
     [
-        ("onnx", {"pixels": {"size": 32, "channels": 1}}, "but pixels are [n, 1, 32, 32]: give"),
+        (
+            "onnx",
+            {"preprocessing": {"size": 32, "channels": 1}},
+            "but pixels are [n, 1, 32, 32]: give",
+        ),
         ("onnx", {"mean": [0.5] * 3, "std": [1] * 3}, "but pixels are [n, 3, 24, 24]: give"),
         ("onnx", {"output": "logit"}, "unknown output 'logit': "),
         ("onnx", {"std": [1.0, 1.0]}, "mean has 1 numbers, std 2"),
-        ("onnx", {"pixels": {"size": 24, "channels": 3}}, "but pixels have 3 channels"),
+        ("onnx", {"preprocessing": {"size": 24, "channels": 3}}, "but pixels have 3 channels"),
         ("torchscript", {"file": "no.pt"}, "no.pt: can't be read as TorchScript: "),
         ("python", {"function": "own_code:chess"}, "no function 'chess': did you mean 'chest'?"),
         ("python", {"function": "own_cod:chest"}, "'own_cod' can't be imported: "),
@@ -318,7 +322,7 @@ def test_a_channels_last_file_and_a_file_of_something_else_are_one_line(tmp_path
     torch.onnx.export(
         Last(), (torch.rand(1, SIZE, SIZE, 3),), str(path), dynamo=True, verbose=False
     )
-    block = {"source": "onnx", "file": str(path), "pixels": {"size": SIZE, "channels": 3}}
+    block = {"source": "onnx", "file": str(path), "preprocessing": {"size": SIZE, "channels": 3}}
     block |= {"mean": [0.5] * 3, "std": [0.5] * 3}
     with pytest.raises(UserError, match="has the channels last: export it with"):
         load_model(block, CLASSES[:3], None)
@@ -589,10 +593,10 @@ import sys
 from types import SimpleNamespace
 for name in ("torch", "timm", "torchvision", "onnxruntime"):
     sys.modules[name] = None
-import given_logits, given_records
+import precomputed_logits, precomputed_predictions
 load = {{"file": {str(path)!r}}}
 params = SimpleNamespace(load=load, classes={CLASSES!r}, task="multiclass", among=None)
-for script in (given_logits, given_records):
+for script in (precomputed_logits, precomputed_predictions):
     script.main(SimpleNamespace(
         params=params, input=SimpleNamespace(view={str(view)!r}),
         wildcards=SimpleNamespace(study="s", model="m", view="source"),
@@ -601,11 +605,15 @@ for script in (given_logits, given_records):
     folder = ROOT / "workflow" / "scripts"
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
     from stamp.core.artifacts import array_metadata, ids_digest, read_arrays
-    from stamp.inference.predictions import records_of
+    from stamp.inference.prediction_columns import predictions_of
 
-    logits = read_arrays(tmp_path / "given_logits.safetensors", model="m", ids=ids_digest(IDS))
+    logits = read_arrays(
+        tmp_path / "precomputed_logits.safetensors", model="m", ids=ids_digest(IDS)
+    )
     np.testing.assert_allclose(logits["logits"], VALUES, rtol=1e-6)
-    records = read_arrays(tmp_path / "given_records.safetensors", model="m", ids=ids_digest(IDS))
-    expected = records_of(logits["logits"], np.arange(4))
-    np.testing.assert_allclose(records["records"], expected, rtol=1e-6)
-    assert array_metadata(tmp_path / "given_logits.safetensors")["weights_file"] == str(path)
+    records = read_arrays(
+        tmp_path / "precomputed_predictions.safetensors", model="m", ids=ids_digest(IDS)
+    )
+    expected = predictions_of(logits["logits"], np.arange(4))
+    np.testing.assert_allclose(records["predictions"], expected, rtol=1e-6)
+    assert array_metadata(tmp_path / "precomputed_logits.safetensors")["weights_file"] == str(path)

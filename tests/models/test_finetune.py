@@ -77,7 +77,7 @@ def block(stage1: int = 1, stage2: int = 2, **recipe: object) -> dict[str, Any]:
         "initial": {"none": True},
         "mean": [0.5],
         "std": [0.25],
-        "pixels": {"size": SIZE, "channels": 1},
+        "preprocessing": {"size": SIZE, "channels": 1},
         "recipe": {
             "stage1": {"epochs": stage1, "learning_rate": HEAD},
             "stage2": {"epochs": stage2, **rates},
@@ -231,12 +231,12 @@ def test_smoothed_binary_cross_entropy_is_the_mean_over_known_labels_by_hand() -
         if not np.isnan(y):
             p, smooth = 1 / (1 + math.exp(-z)), 0.95 if y else 0.05
             expected.append(-smooth * math.log(p) - (1 - smooth) * math.log(1 - p))
-    given_logits = torch.tensor(logits, requires_grad=True)
-    found = finetune.loss_of(given_logits, torch.tensor(labels), 0.1)
+    precomputed_logits = torch.tensor(logits, requires_grad=True)
+    found = finetune.loss_of(precomputed_logits, torch.tensor(labels), 0.1)
     assert float(found.detach()) == pytest.approx(sum(expected) / 4)
     found.backward()
-    assert given_logits.grad is not None
-    assert torch.equal(given_logits.grad == 0, torch.isnan(torch.tensor(labels)))
+    assert precomputed_logits.grad is not None
+    assert torch.equal(precomputed_logits.grad == 0, torch.isnan(torch.tensor(labels)))
 
 
 def test_smoothed_cross_entropy_is_the_mean_over_images_by_hand() -> None:

@@ -37,7 +37,7 @@ def network(tag: str, seed: int = 0, **arguments: Any) -> dict[str, torch.Tensor
 
 
 def block(tag: str = TAG, **more: Any) -> dict[str, Any]:
-    return {"source": "timm", "name": tag, "pixels": {"size": 160, "channels": 3}, **more}
+    return {"source": "timm", "name": tag, "preprocessing": {"size": 160, "channels": 3}, **more}
 
 
 FIRST, SECOND = network(TAG, 1), network(TAG, 2)
@@ -124,20 +124,22 @@ def test_weights_of_another_framework_at_the_tags_url_are_plain_in_the_hub(
     assert timm.models.get_pretrained_cfg_value(tag, "custom_load")
     state = network(tag, **small)
     hub.push(f"timm/{tag}", {SAFE: save(state)})
-    found = client.load(block(tag, args=small, pixels={"size": 224, "channels": 3}))
+    found = client.load(block(tag, args=small, preprocessing={"size": 224, "channels": 3}))
     assert found["digest"] == digest(state)
 
 
 def test_positions_are_resampled_as_timm_does(hub: Hub, client: Client, tmp_path: Path) -> None:
     hub.push(REPO, {SAFE: save(FIRST)})
-    found = client.load(block(pixels={"size": 96, "channels": 3}))
+    found = client.load(block(preprocessing={"size": 96, "channels": 3}))
     file = tmp_path / SAFE
     file.write_bytes(save(FIRST))
     by_timm = timm.create_model(
         TAG, pretrained=True, pretrained_cfg_overlay={"file": str(file)}, img_size=96
     )
     assert found["digest"] == digest(by_timm.state_dict()) != digest(FIRST)
-    here = load_model(block(file=str(file), pixels={"size": 96, "channels": 3}), ["c"] * 1000, None)
+    here = load_model(
+        block(file=str(file), preprocessing={"size": 96, "channels": 3}), ["c"] * 1000, None
+    )
     assert digest(here.module.state_dict()) == found["digest"]
     assert here.origin == {}
 
@@ -339,7 +341,7 @@ def test_an_untrained_head_is_the_same_in_every_process_and_the_network_is_the_p
     assert not any(name.startswith("head.") for name in state)
     content = save(state)
     hub.push(f"timm/{tag}", {SAFE: content})
-    settings = block(tag, args=small, head="random", pixels={"size": 224, "channels": 3})
+    settings = block(tag, args=small, head="random", preprocessing={"size": 224, "channels": 3})
     there = client.load(settings, classes=10)
     file = client.home / "same.safetensors"
     file.write_bytes(content)

@@ -214,7 +214,7 @@ def test_a_url_is_downloaded_once_and_its_digest_checked(
 
 def block(**more: Any) -> dict[str, Any]:
     start = {"source": "finetune", "arch": "resnet50", "arch_args": SMALL_RESNET}
-    return {**start, "initial": {"none": True}, "pixels": PIXELS, **more}
+    return {**start, "initial": {"none": True}, "preprocessing": PIXELS, **more}
 
 
 def plain_resnet(path: Path, classes: int = 10) -> dict[str, torch.Tensor]:
@@ -340,7 +340,9 @@ def test_a_published_checkpoint_takes_the_place_of_training(tmp_path: Path) -> N
 
 
 def test_an_architecture_of_fixed_size_is_built_for_the_models_pixels() -> None:
-    settings = block(arch="vit_tiny_patch16_224", arch_args={"depth": 1}, pixels={"size": 64})
+    settings = block(
+        arch="vit_tiny_patch16_224", arch_args={"depth": 1}, preprocessing={"size": 64}
+    )
     module: Any = finetuned.network(settings, CLASSES).module
     assert module.pos_embed.shape[1] == 1 + (64 // 16) ** 2
     assert out(module, image(size=64)).shape == (2, 3)
@@ -353,7 +355,7 @@ def published(path: Path, outputs: list[str] | None, classes: int) -> dict[str, 
     weights.write_weights(scrambled(build("resnet50", SMALL_RESNET, classes, 3, 32)), path, {})
     start = {"source": "checkpoint", "arch": "resnet50", "arch_args": SMALL_RESNET}
     named = {} if outputs is None else {"outputs": outputs}
-    return {**start, "file": str(path), "pixels": PIXELS, **named}
+    return {**start, "file": str(path), "preprocessing": PIXELS, **named}
 
 
 def test_outputs_are_matched_by_name_and_missing_classes_are_nan(tmp_path: Path) -> None:
@@ -403,7 +405,7 @@ def test_names_that_can_not_be_meant_are_refused(
 
 def probe(**backbone: Any) -> dict[str, Any]:
     start = {"timm": "vit_tiny_patch16_224", "args": SMALL_VIT}
-    return {"source": "probe", "backbone": {**start, **backbone}, "pixels": PIXELS}
+    return {"source": "probe", "backbone": {**start, **backbone}, "preprocessing": PIXELS}
 
 
 def vit() -> Any:
@@ -456,7 +458,7 @@ def test_a_backbone_in_a_published_layout_has_the_files_weights(
 def test_positions_are_resampled_to_the_models_pixels(tmp_path: Path) -> None:
     torch.save(vit().state_dict(), tmp_path / "w.pth")
     settings = probe(file=str(tmp_path / "w.pth"), args={**SMALL_VIT, "img_size": 48})
-    settings["pixels"] = {"size": 48, "channels": 1}
+    settings["preprocessing"] = {"size": 48, "channels": 1}
     found: Any = probed.backbone(settings).module
     assert found.network.pos_embed.shape[1] == 1 + 6 * 6
     assert torch.equal(found.network.pos_embed[:, 0], vit().state_dict()["pos_embed"][:, 0])
@@ -503,7 +505,7 @@ def raddino(path: Path) -> dict[str, Any]:
     config |= {"image_size": 56, "patch_size": 14}
     backbone: dict[str, Any] = {"transformers": "Dinov2Model", "config": config, "file": str(path)}
     backbone |= {"mean": [0.53] * 3, "std": [0.26] * 3}
-    return {"source": "probe", "backbone": backbone, "pixels": {"size": 28, "channels": 1}}
+    return {"source": "probe", "backbone": backbone, "preprocessing": {"size": 28, "channels": 1}}
 
 
 def test_a_published_dinov2_file_gives_timms_features(tmp_path: Path) -> None:
@@ -511,7 +513,9 @@ def test_a_published_dinov2_file_gives_timms_features(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     state = published_dinov2(32, 4, 14, 4)
     save_file(state, tmp_path / "model.safetensors")
-    settings = raddino(tmp_path / "model.safetensors") | {"pixels": {"size": 56, "channels": 1}}
+    settings = raddino(tmp_path / "model.safetensors") | {
+        "preprocessing": {"size": 56, "channels": 1}
+    }
     found = probed.backbone(settings)
     shape = {"img_size": 56, "embed_dim": 32, "depth": 4, "num_heads": 4}
     other: Any = build("vit_base_patch14_dinov2", shape, 0, 3, 56).eval()
@@ -584,7 +588,7 @@ def test_a_published_clip_file_fills_its_vision_tower(tmp_path: Path) -> None:
     torch.save(held, tmp_path / "pytorch_model.bin")
     backbone = {"transformers": "CLIPVisionModel", "config": config, "mean": [0.5], "std": [0.5]}
     backbone |= {"file": str(tmp_path / "pytorch_model.bin"), "mean": [0.5] * 3, "std": [0.3] * 3}
-    settings = {"source": "probe", "backbone": backbone, "pixels": PIXELS}
+    settings = {"source": "probe", "backbone": backbone, "preprocessing": PIXELS}
     found: Any = probed.backbone(settings).module
     values = found.network.state_dict()
     for name, value in state.items():
@@ -623,7 +627,7 @@ def test_a_probe_is_its_backbone_under_the_head_of_the_file(tmp_path: Path) -> N
 def test_probes_share_features_where_backbone_and_pixels_are_the_same() -> None:
     key = probed.backbone_key(probe())
     assert key == probed.backbone_key({**probe(), "penalty": [1.0], "standardise": False})
-    assert key != probed.backbone_key({**probe(), "pixels": {"size": 48, "channels": 1}})
+    assert key != probed.backbone_key({**probe(), "preprocessing": {"size": 48, "channels": 1}})
     assert key != probed.backbone_key(probe(timm="vit_small_patch16_224"))
     assert key.isalnum()
 
@@ -664,7 +668,7 @@ def xrays() -> Any:
 def xray_block(**more: Any) -> dict[str, Any]:
     pixels = {"size": 224, "channels": 1}
     named = {"source": "torchxrayvision", "weights": "densenet121-res224-all"}
-    return {**named, "pixels": pixels, **more}
+    return {**named, "preprocessing": pixels, **more}
 
 
 @pytest.fixture(scope="module")
@@ -780,7 +784,7 @@ def test_a_file_that_is_no_weights_is_one_line(tmp_path: Path, content: bytes, l
     [
         ({"weights": "101-elastic"}, "an autoencoder: it has no classifier"),
         ({"weights": "densenet121-res224-al"}, "did you mean 'densenet121-res224-all'?"),
-        ({"pixels": {"size": 224, "channels": 3}}, "take gray pixels"),
+        ({"preprocessing": {"size": 224, "channels": 3}}, "take gray pixels"),
         ({}, "give file or url; published at https://github.com/mlmed/torchxrayvision"),
     ],
 )

@@ -12,7 +12,7 @@ import torch
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
 
-import features as features_script
+import backbone_embeddings as features_script
 import probe as probe_script
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.core.errors import UserError
@@ -218,7 +218,7 @@ def job(folder: Path) -> SimpleNamespace:
     backbone = {"timm": "resnet18", "args": ARCH, "file": str(weights)}
     return SimpleNamespace(
         files=files,
-        load={"backbone": backbone, "pixels": {"size": SIZE, "channels": 1}},
+        load={"backbone": backbone, "preprocessing": {"size": SIZE, "channels": 1}},
         classes=["light", "never"],
     )
 

@@ -30,7 +30,7 @@ def block(**recipe: object) -> dict:
         "source": "train",
         "arch": "resnet18",
         "arch_args": arch,
-        "pixels": {"size": 16, "channels": 1},
+        "preprocessing": {"size": 16, "channels": 1},
         "epochs": 3,
         "batch": 16,
         **recipe,

@@ -246,7 +246,7 @@ def test_the_score_script_writes_the_counts_beside_and_leaves_its_own_table_alon
         score.main(job)
         tables[len(numbers)] = read_table(output["scores"], model="m", study="s")
     assert tables[0].equals(tables[2])
-    found = read_table(tmp_path / "counts2", model="m", study="s")
+    found = read_table(tmp_path / "n_pairs2", model="m", study="s")
     assert found.equals(score_at_n_pairs(pool, pairs, DESIGN, 1.7, [20, 80], "m"))
 
 

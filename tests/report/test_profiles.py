@@ -88,7 +88,7 @@ class Study:
             folder / "logits.safetensors", {"logits": logits}, {**self.metadata, "parameters": 9}
         )
         write_json(folder / "calibration.json", {"value": 2.0})
-        self.passes: dict[str, Any] = {}
+        self.extra_outputs: dict[str, Any] = {}
         self.made_for = ""
         self.params = Params(
             task=task,
@@ -113,10 +113,10 @@ class Study:
             "ids": self.made_for or ids_digest(ids[arrays.get("rows", range(320))]),
         }
         write_arrays(file, arrays, {**self.metadata, **own})
-        self.passes[kind] = {"file": str(file), "digest": "x", "images": 1}
+        self.extra_outputs[kind] = {"file": str(file), "digest": "x", "images": 1}
 
     def without(self, kind: str, reason: str) -> None:
-        self.passes[kind] = {"reason": reason}
+        self.extra_outputs[kind] = {"reason": reason}
 
     def augment(self) -> np.ndarray:
         """All augmentations of the first 100 images, each a little stronger than the last."""
@@ -127,10 +127,12 @@ class Study:
         return rows
 
     def profile(self, name: str) -> pl.DataFrame:
-        passes: Any = []
-        if self.passes:
-            passes = self.folder / "manifest.json"
-            write_json(passes, {"model": "m", "study": "s", "passes": self.passes})
+        extra_outputs: Any = []
+        if self.extra_outputs:
+            extra_outputs = self.folder / "manifest.json"
+            write_json(
+                extra_outputs, {"model": "m", "study": "s", "extra_outputs": self.extra_outputs}
+            )
         out = self.folder / f"{name}.parquet"
         model_profile.main(
             SimpleNamespace(
@@ -141,7 +143,7 @@ class Study:
                     pairs=self.folder / "pairs.parquet",
                     logits=self.folder / "logits.safetensors",
                     calibration=self.folder / "calibration.json",
-                    passes=passes,
+                    extra_outputs=extra_outputs,
                 ),
                 output=[out],
             )
@@ -388,7 +390,7 @@ def test_the_nuisance_ratio_is_the_augmented_over_the_random_distance(tmp_path: 
     p = expit(study.logits[:300].astype(float) / 2)
     total = study.mean_distance("random", p)
     for kind in AUGMENTATIONS[:-1]:
-        moved = expit(read_arrays(study.passes[kind]["file"])["logits"].astype(float) / 2)
+        moved = expit(read_arrays(study.extra_outputs[kind]["file"])["logits"].astype(float) / 2)
         within = np.mean([np.sum((p[row] - moved[row]) ** 2) for row in rows])
         row = value(table, "ratio", kind)
         assert row["value"] == pytest.approx(within / (total + 1e-8))

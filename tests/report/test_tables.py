@@ -238,7 +238,7 @@ def test_a_relabelled_source_is_an_outcome_but_not_in_the_mean() -> None:
 def test_a_model_that_met_a_target_is_left_out_of_that_target_and_of_the_mean() -> None:
     contaminated = {"m3": ["here"], "m4": ["here", "elsewhere"]}
     table = agreement.correlations(
-        board(contamination=contamination), outcomes.outcomes(two_targets(), {}), SETTINGS, 0
+        board(contaminated=contaminated), outcomes.outcomes(two_targets(), {}), SETTINGS, 0
     )
     kept = table.filter((pl.col("filter") == "uncontaminated") & (pl.col("predictor") == "stamp"))
     numbers = dict(kept.select("outcome", "n").iter_rows())

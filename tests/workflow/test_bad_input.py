@@ -111,7 +111,7 @@ def test_a_model_with_another_number_of_classes_is_named(project: Project, tmp_p
         "name": "resnet10t",
         "file": str(tmp_path / "eleven.safetensors"),
         "args": {"num_classes": 11},
-        "pixels": {"size": 28, "channels": 1},
+        "preprocessing": {"size": 28, "channels": 1},
     }
     project.edit("zoo/small_digits.yaml", lambda zoo: zoo.update(eleven=entry))
     line = refused(project, "results/small_digits/logits/source/eleven.safetensors")

@@ -37,9 +37,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from stamp.models.weights import write_weights
 
     folder = tmp_path_factory.mktemp("weights")
-    module = network(len(PHANTOM["classes"]), PHANTOM["pixels"]["size"])
+    module = network(len(PHANTOM["classes"]), PHANTOM["preprocessing"]["size"])
     write_weights(module, folder / "w.safetensors", {})
-    write_onnx(module, folder / "w.onnx", PHANTOM["pixels"]["size"])
+    write_onnx(module, folder / "w.onnx", PHANTOM["preprocessing"]["size"])
     write_torchscript(network(5, 32), folder / "five.pt", 32)
     write_scalar(folder / "scalar.onnx")
     return folder
@@ -221,7 +221,11 @@ def test_a_failed_model_shows_its_own_line_until_it_is_made(
 
 def test_status_works_before_anything_has_run_and_says_what_is_not_pinned(tmp_path: Path) -> None:
     project = Project.create(tmp_path / "project")
-    load = {"source": "timm", "name": "resnet18.a1_in1k", "pixels": {"size": 32, "channels": 1}}
+    load = {
+        "source": "timm",
+        "name": "resnet18.a1_in1k",
+        "preprocessing": {"size": 32, "channels": 1},
+    }
     entry = {**project.read("zoo/small_phantom.yaml")["linear"], "load": load}
     pinned = {**entry, "load": {**load, "revision": "0" * 40}}
     project.edit("zoo/small_phantom.yaml", lambda zoo: zoo.update(loose=entry, pinned=pinned))

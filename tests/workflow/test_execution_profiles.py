@@ -16,7 +16,7 @@ STUDY = "small_phantom"
 
 
 def analyse(project: Project, *names: str) -> None:
-    change = {"analyses": list(names), "passes": {"images": 40}}
+    change = {"analyses": list(names), "extra_outputs": {"images": 40}}
     project.edit(f"studies/{STUDY}.yaml", lambda study: study.update(change))
 
 
@@ -39,12 +39,12 @@ def test_an_analysis_of_cached_outputs_runs_its_own_jobs_and_no_forward_pass(
     drawn = [f"{rule} {STUDY} gaps" for rule in ("analysis", "analysis_figure")]
     assert project.plan() == Counter([*profiles("gaps"), *drawn])
     analyse(project, "seeds", "layers")
-    passes = [f"passes {STUDY} {model}" for model in MODELS]
+    forwards = [f"extra_outputs {STUDY} {model}" for model in MODELS]
     ends = [f"analysis {STUDY} layers", f"analysis_figure {STUDY} layers"]
-    assert project.plan() == Counter([*passes, *profiles("layers"), *ends])
+    assert project.plan() == Counter([*forwards, *profiles("layers"), *ends])
     analyse(project, "seeds", "layers", "motif")
     both_drawn = [f"{rule} {STUDY} motif" for rule in ("analysis", "analysis_figure")]
-    assert project.plan() == Counter([*passes, *profiles("layers"), *ends, *both_drawn])
+    assert project.plan() == Counter([*forwards, *profiles("layers"), *ends, *both_drawn])
 
 
 def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -> None:
@@ -83,21 +83,24 @@ def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -
     schema = layers.MODELS
     rows = pl.read_csv(project.result(f"{STUDY}/analyses/layers_models.csv"), schema=schema)
     lost = rows.filter((pl.col("model") == "linear") & (pl.col("layer") == "early"))
-    record = read_json(project.result(f"{STUDY}/passes/linear.json"))
-    assert lost["reason"][0] == record["passes"]["features"]["taps"]
+    record = read_json(project.result(f"{STUDY}/extra_outputs/linear.json"))
+    assert lost["reason"][0] == record["extra_outputs"]["features"]["taps"]
 
 
 def test_jacobians_are_of_the_outputs_that_are_scored_and_alone_depend_on_their_temperature(
     project: Project,
 ) -> None:
     study, name = "small_digits", "linear"
-    target = f"results/{study}/passes/{name}.json"
-    change = {"analyses": ["identifiability"], "passes": {"images": 20, "jacobian_images": 8}}
+    target = f"results/{study}/extra_outputs/{name}.json"
+    change = {
+        "analyses": ["identifiability"],
+        "extra_outputs": {"images": 20, "jacobian_images": 8},
+    }
     project.edit(f"studies/{study}.yaml", lambda document: document.update(change))
 
     def made() -> tuple[float, dict[str, int]]:
         project.finish(target)
-        entries = read_json(project.folder / target)["passes"]
+        entries = read_json(project.folder / target)["extra_outputs"]
         assert entries["jacobian"]["images"] == 8 and entries["distances"]["forwarded"] == 0
         files = {
             kind: (project.folder / target).parent / one["file"] for kind, one in entries.items()
@@ -109,7 +112,7 @@ def test_jacobians_are_of_the_outputs_that_are_scored_and_alone_depend_on_their_
     record = read_json(project.result(f"{study}/calibration/{name}.json"))
     assert temperature == record["value"] != 1
     project.edit(f"studies/{study}.yaml", lambda one: one["calibration"].update(scale=False))
-    assert project.plan(target) == Counter([f"passes {study} {name}"])
+    assert project.plan(target) == Counter([f"extra_outputs {study} {name}"])
     temperature, second = made()
     assert temperature == 1
     assert {kind for kind in first if second[kind] != first[kind]} == {"jacobian"}

@@ -23,7 +23,7 @@ STUDY = {
     "task": "multilabel",
     "classes": list(LABELED),
     "source": {"dataset": "clinic", "train": "train"},
-    "pixels": {"size": 32, "channels": 1},
+    "preprocessing": {"size": 32, "channels": 1},
     "pairs": {
         "split": "test",
         "semantic": "temporal",
@@ -41,7 +41,7 @@ SHAPES = {
     "task": "multiclass",
     "classes": ["circle", "square", "triangle"],
     "source": {"dataset": "shapes", "train": "train"},
-    "pixels": {"size": 32, "channels": 1},
+    "preprocessing": {"size": 32, "channels": 1},
     "pairs": {"split": "test", "semantic": "class", "max_pairs": 60},
     "calibration": {"split": "calibration", "n_images": 15, "scale": True},
     "id": {"split": "test"},

@@ -16,11 +16,11 @@ from scipy.special import expit
 from stamp.core.artifacts import array_metadata, read_arrays
 
 CLASSES = PHANTOM["classes"]
-SIZE = PHANTOM["pixels"]["size"]
+SIZE = PHANTOM["preprocessing"]["size"]
 TEXTS = {"family": "own", "objective": "supervised", "regime": "plain", "trained_on": ["train"]}
 NORMAL = {"mean": MEAN, "std": STD}
 RUN = ["torchscript", "onnx", "onnx_one", "onnx_seven", "python", "sigmoid"]
-GIVEN = [f"{what}_{kind}" for what in ("logits", "p") for kind in ("parquet", "csv", "npy")]
+PRECOMPUTED = [f"{what}_{kind}" for what in ("logits", "p") for kind in ("parquet", "csv", "npy")]
 CODE = f"""
 from stamp.models.architectures import build
 from stamp.models.weights import read_weights
@@ -116,7 +116,7 @@ def board(project: Project) -> pl.DataFrame:
     return pl.read_parquet(project.result("small_phantom/leaderboard.parquet"))
 
 
-@pytest.mark.parametrize("key", [*RUN, *GIVEN])
+@pytest.mark.parametrize("key", [*RUN, *PRECOMPUTED])
 def test_every_form_has_the_same_score_and_outcomes(done: Project, key: str) -> None:
     table = board(done)
     one, other = (

@@ -5,14 +5,14 @@ import polars as pl
 from stamp.core.artifacts import write_table
 from stamp.core.errors import run
 from stamp.data.views import scored_classes
-from stamp.inference.outputs import combined, read_outputs, read_records
+from stamp.inference.outputs import combined, read_outputs, read_predictions
 from stamp.scoring.evaluate import check_labeled, evaluate_multiclass, evaluate_multilabel
 
 
 def main(smk):
     params, model, view = smk.params, smk.wildcards.model, smk.wildcards.view
     where = f"study '{smk.wildcards.study}': view '{view}'"
-    read = read_records if params.streamed else read_outputs
+    read = read_predictions if params.streamed else read_outputs
     files = zip(smk.input.views, smk.input.logits, strict=True)
     rows, outputs = combined([read(*pair, model) for pair in files], params.split)
     if params.task == "multilabel":

@@ -1,4 +1,4 @@
-"""The other predictors of one model, from its outputs and further passes that are there already."""
+"""The other predictors of one model, from its outputs and extra outputs that are there already."""
 
 import polars as pl
 
@@ -27,8 +27,10 @@ def main(smk):
     kinds = (params.semantic, "random")
     semantic, random = first_pairs(pairs, kinds, params.number, pool.rows["image"])
     given = (source.p, source.labels, there, params.task, temperature)
-    elsewhere = Elsewhere(files.get("target_passes") or None, images_of(params.targets, views))
-    further = Further(files.get("passes") or None, whole.rows, semantic, random, *given, elsewhere)
+    elsewhere = Elsewhere(files.get("target_embeddings") or None, images_of(params.targets, views))
+    further = Further(
+        files.get("extra_outputs") or None, whole.rows, semantic, random, *given, elsewhere
+    )
     rest = (params.task, temperature, further, params.wanted, records)
     found = metric_rows(source, targets, chosen, *rest)
     table = found.select(pl.lit(model).alias("model"), pl.all())

@@ -16,7 +16,7 @@ def main(smk):
     pairs = read_table(smk.input.pairs, study=study)
     design = Design(**{name: params[name] for name in Design.__dataclass_fields__})
     temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
-    manifest = str(smk.input.passes) if smk.input.passes else None
+    manifest = str(smk.input.extra_outputs) if smk.input.extra_outputs else None
     material = Material.of(source, pairs, design, params.order, temperature, manifest)
     found = import_module(f"stamp.report.analyses.{smk.wildcards.profile}.profile").rows(material)
     metadata = {"model": model, "study": study, "profile": smk.wildcards.profile}

@@ -74,10 +74,10 @@ def run(arguments: argparse.Namespace) -> None:
         "mean", "std",
     )  # fmt: skip
     given = {name: getattr(arguments, name) for name in names}
-    given |= {"probabilities": arguments.probabilities, "pixels": told}
+    given |= {"probabilities": arguments.probabilities, "preprocessing": told}
     if kind in ("timm", "python"):
         given["args"] = given.pop("arch_args")
-    block = load_block(kind, getattr(arguments, kind), given, target.document["pixels"])
+    block = load_block(kind, getattr(arguments, kind), given, target.document["preprocessing"])
     texts = {name: getattr(arguments, name) for name in ("family", "objective", "regime")}
     seen = {name: list(getattr(arguments, name) or []) for name in ("trained_on", "contamination")}
     entry = {"label": arguments.label or arguments.key, **texts}

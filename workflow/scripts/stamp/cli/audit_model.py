@@ -182,14 +182,14 @@ def _candidate(arguments: argparse.Namespace) -> Candidate:
         pixels = {key: value for key, value in given.items() if value is not None}
         if not pixels:
             return found
-        block = {**found.load, "pixels": {**found.load.get("pixels", {}), **pixels}}
+        block = {**found.load, "preprocessing": {**found.load.get("preprocessing", {}), **pixels}}
         return Candidate(found.key, block, found.trained_on)
     if arguments.timm is None:
         return _in_file(arguments, ways[0])
     if arguments.size is None:
         raise UserError("--timm needs --size, the height and width of its pixels")
     pixels = {"size": arguments.size, "channels": arguments.channels or 3}
-    block = {"source": "timm", "name": arguments.timm, "pixels": pixels}
+    block = {"source": "timm", "name": arguments.timm, "preprocessing": pixels}
     if arguments.file is not None:
         block["file"] = str(arguments.file)
     return Candidate(arguments.model or arguments.timm, block)
@@ -204,11 +204,11 @@ def _in_file(arguments: argparse.Namespace, kind: str) -> Candidate:
     file = getattr(arguments, kind)
     given = {name: getattr(arguments, name) for name in ("arch", "arch_args", "mean", "std")}
     given["probabilities"] = arguments.probabilities
-    given["pixels"] = {} if arguments.size is None else {"size": arguments.size}
+    given["preprocessing"] = {} if arguments.size is None else {"size": arguments.size}
     channels = arguments.channels or (1 if len(arguments.mean or ()) == 1 else 3)
     block = load_block(kind, file, given, {})
-    pixels = {"channels": channels, **block.get("pixels", {})}
+    pixels = {"channels": channels, **block.get("preprocessing", {})}
     if pixels.get("size") is None:
         raise UserError(f"--{kind} needs --size, the height and width of its pixels")
-    checked_block = checked({**block, "pixels": pixels}, f"--{kind}")
+    checked_block = checked({**block, "preprocessing": pixels}, f"--{kind}")
     return Candidate(arguments.model or Path(file).stem, checked_block)

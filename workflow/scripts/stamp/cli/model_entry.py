@@ -73,15 +73,19 @@ def _timm(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
         channels, size, _ = record.input_size
         own = {"size": size, "channels": channels, "interpolation": record.interpolation}
         own["crop"] = record.crop_pct
-    return {"source": "timm", "name": name, "pixels": {**own, **told.pop("pixels", {})}}
+    return {
+        "source": "timm",
+        "name": name,
+        "preprocessing": {**own, **told.pop("preprocessing", {})},
+    }
 
 
 def _xray(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
     from stamp.models.loaders.torchxrayvision import published_at
 
     address = {} if "file" in told else {"url": published_at(name)}
-    own = {"size": 224, "channels": 1, **told.pop("pixels", {})}
-    return {"source": "torchxrayvision", "weights": name, **address, "pixels": own}
+    own = {"size": 224, "channels": 1, **told.pop("preprocessing", {})}
+    return {"source": "torchxrayvision", "weights": name, **address, "preprocessing": own}
 
 
 def _checkpoint(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
@@ -115,7 +119,7 @@ def _onnx(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
     if len(shape) == 4 and isinstance(shape[-1], int):  # any other shape is refused by the loader
         size = shape[-1]
     if size != pixels.get("size"):
-        block["pixels"] = {"size": size, **told.pop("pixels", {})}
+        block["preprocessing"] = {"size": size, **told.pop("preprocessing", {})}
     return block
 
 
@@ -193,7 +197,7 @@ class Check:
 def check(plan: config.Plan, study: str, key: str) -> Check:
     """One forward pass of a model on some images of the study's source, or on random pixels."""
     model = plan.studies[study].models[key]
-    if model.given:
+    if model.precomputed:
         return Check(_check_given(plan, study, model))
     import torch
 
@@ -259,7 +263,7 @@ def _sample(plan: config.Plan, study: str, model: config.Model) -> tuple[np.ndar
     """uint8 pixels [n, h, w, c] and what they are: images where they are on disk, else random."""
     from stamp.images.pixels import decode
 
-    settings = model.pixels
+    settings = model.preprocessing
     paths = list(_paths(plan, study))
     if paths:
         border = plan.datasets[plan.studies[study].source["dataset"]].border

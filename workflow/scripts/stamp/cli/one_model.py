@@ -50,7 +50,7 @@ class Settings:
     task: str
     classes: list[str]
     images: dict[str, Any]
-    pixels: dict[str, Any]
+    preprocessing: dict[str, Any]
     pairs: dict[str, Any]
     calibration: dict[str, Any]
     id: dict[str, Any] | None
@@ -93,7 +93,7 @@ class Audit:
 
 def study_settings(study: Study, seed: int) -> Settings:
     """The settings of a study."""
-    parts = ("name", "task", "classes", "pairs", "calibration", "id", "statistics", "pixels")
+    parts = ("name", "task", "classes", "pairs", "calibration", "id", "statistics", "preprocessing")
     taken = {part: getattr(study, part) for part in parts}
     return Settings(**taken, images=study.source_images, seed=seed)
 
@@ -133,7 +133,7 @@ def own_settings(
         task=task,
         classes=list(classes),
         images={"domains": None},
-        pixels={},
+        preprocessing={},
         pairs=filled,
         calibration=held_out,
         id=None,
@@ -215,11 +215,11 @@ def audit(
         labeled = select(known, {**settings.images, **settings.id}, f"{where}: view 'id'")
         views["id"] = labeled.filter(~pl.col("image").is_in(source["image"].implode()))
     load = filled(candidate.load, task, allow_code, f"model '{key}'")
-    if SOURCES[load["source"]].given:
+    if SOURCES[load["source"]].precomputed:
         outputs = brought(views, load, classes, task, key)
     else:
-        pixels = merged(settings.pixels, load.get("pixels", {}))
-        model = Candidate(key, {**load, "pixels": pixels.settings})
+        pixels = merged(settings.preprocessing, load.get("preprocessing", {}))
+        model = Candidate(key, {**load, "preprocessing": pixels.settings})
         outputs = forwarded(views, model, classes, named, weights, device, threads)
     minimum = settings.statistics["minimum"]
     rules = {rule: settings.calibration[rule] for rule in RULES}
@@ -277,7 +277,7 @@ def forwarded(
     from stamp.images.pixels import PixelCache, write_cache
     from stamp.inference.logits import card, extract, load_model
 
-    key, pixels, found = candidate.key, Preprocessing(**candidate.load["pixels"]), {}
+    key, pixels, found = candidate.key, Preprocessing(**candidate.load["preprocessing"]), {}
     try:
         loaded = load_model(candidate.load, classes, weights)
     except UserError as mistake:

@@ -36,7 +36,7 @@ ANALYSES: dict[str, tuple[str, ...]] = {
     "temperature": ("calibrations",),
 }
 
-# The further forward passes that an analysis reads, by its name; kinds are in `stamp.config.extra_outputs`.
+# The extra inference outputs that an analysis reads, by its name; kinds are in `stamp.config.extra_outputs`.
 # What `baselines` reads follows from the study's metrics.
 PASSES: dict[str, tuple[str, ...]] = {
     "identifiability": ("perturbed", "jacobian", "distances"),

@@ -1,7 +1,7 @@
-"""The kinds of further forward passes, and which of them a study needs.
+"""The kinds of extra inference outputs, and which of them a study needs.
 
-Named here as text, so that planning imports nothing heavy. ``stamp.inference.extraction`` makes them,
-``stamp.inference.passes`` reads them, a metric names those that it needs in ``stamp.config.metrics``, an
+Named here as text, so that planning imports nothing heavy. ``stamp.inference.extra_outputs.extraction`` makes them,
+``stamp.inference.extra_outputs.manifest`` reads them, a metric names those that it needs in ``stamp.config.metrics``, an
 analysis in ``stamp.config.analyses``.
 """
 
@@ -40,7 +40,7 @@ DEFAULTS = {
     "power_iterations": 5,
 }
 
-# What some kinds depend on that is no setting of `passes`: the study's task, the temperature of its
+# What some kinds depend on that is no setting of `extra_outputs`: the study's task, the temperature of its
 # outputs, its semantic pairs.
 OF_STUDY = ("task", "temperature", "pairs")
 
@@ -49,5 +49,5 @@ def in_order(kinds: Iterable[str]) -> list[str]:
     """Distinct kinds in the order of the registry; one that does not exist is an error."""
     wanted = set(kinds)
     if unknown := wanted - set(KINDS):
-        raise ValueError(f"unknown kinds of passes: {sorted(unknown)}")
+        raise ValueError(f"unknown kinds of extra outputs: {sorted(unknown)}")
     return [kind for kind in KINDS if kind in wanted]

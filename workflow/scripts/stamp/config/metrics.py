@@ -22,9 +22,9 @@ class Metric:
     """A predictor of how a model will do elsewhere.
 
     ``needs`` names what it takes: probabilities, logits or features on the source pool, labels (of
-    the source), gradients, extra passes, target images (unlabeled), target labels (of other
+    the source), gradients, extra forward passes, target images (unlabeled), target labels (of other
     models), other models. ``direction`` is 1 where more should mean better on the targets, -1 where
-    less should. ``passes`` are the kinds of further forward passes that it is made from.
+    less should. ``extra_outputs`` are the kinds of extra inference outputs that it is made from.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Metric:
     direction: int
     reference: str
     tasks: tuple[str, ...] = BOTH
-    passes: tuple[str, ...] = ()
+    extra_outputs: tuple[str, ...] = ()
 
     @property
     def of_one_model(self) -> bool:
@@ -51,18 +51,18 @@ class Metric:
         if not self.of_one_model:
             return "Several models"
         if self.of_target:
-            return "Target features" if self.passes else "Target images"
-        kinds = [kind for kind in self.passes if kind != "features"]
+            return "Target features" if self.extra_outputs else "Target images"
+        kinds = [kind for kind in self.extra_outputs if kind != "features"]
         return GROUPS.get(kinds[0], "Augmented views") if kinds else self._plain
 
     @property
     def _plain(self) -> str:
-        return "Features" if self.passes else "Outputs"
+        return "Features" if self.extra_outputs else "Outputs"
 
 
 GROUPS = {"dropout": "MC dropout", "gradcam": "Grad-CAM", "rotations": "Rotations"}
 PROBABILITIES, LOGITS = ("probabilities",), ("logits",)
-FEATURES, PASSES = ("features",), ("probabilities", "extra passes")
+FEATURES, PASSES = ("features",), ("probabilities", "extra forward passes")
 LABELED, ESTIMATE = ("probabilities", "labels"), ("probabilities", "labels", "target images")
 TOGETHER = (*ESTIMATE, "other models")
 SINGLE, SEVERAL = ("multiclass",), ("multilabel",)
@@ -70,7 +70,7 @@ SINGLE, SEVERAL = ("multiclass",), ("multilabel",)
 
 def _augmented(kind: str, title: str, reference: str) -> Metric:
     """STAMP with the pairs (x, a(x)) in the place of semantic ones."""
-    return Metric(f"aug_{kind}", title, PASSES, 1, reference, passes=(kind,))
+    return Metric(f"aug_{kind}", title, PASSES, 1, reference, extra_outputs=(kind,))
 
 
 METRICS = (
@@ -92,33 +92,42 @@ METRICS = (
         PASSES,
         -1,
         "Gal and Ghahramani 2016, 20 passes",
-        passes=("dropout",),
+        extra_outputs=("dropout",),
     ),
-    Metric("tta_flip", "TTA flip", PASSES, -1, "squared distance to the flip", passes=("flip",)),
-    Metric("tta_multi", "TTA multi", PASSES, -1, "variance over 11 views", passes=("flip", "tta")),
+    Metric(
+        "tta_flip", "TTA flip", PASSES, -1, "squared distance to the flip", extra_outputs=("flip",)
+    ),
+    Metric(
+        "tta_multi",
+        "TTA multi",
+        PASSES,
+        -1,
+        "variance over 11 views",
+        extra_outputs=("flip", "tta"),
+    ),
     Metric(
         "embedding_instability",
         "Embedding instability",
         FEATURES,
         -1,
         "mean 1 - cos of semantic pairs",
-        passes=("features",),
+        extra_outputs=("features",),
     ),
     Metric(
         "gradcam_dice",
         "Grad-CAM Dice",
-        ("gradients", "extra passes"),
+        ("gradients", "extra forward passes"),
         1,
         "Selvaraju et al. 2017, overlap with the mirror image's map",
-        passes=("gradcam",),
+        extra_outputs=("gradcam",),
     ),
     Metric(
         "gradcam_dice_pairs",
         "Grad-CAM Dice, pairs",
-        ("gradients", "extra passes"),
+        ("gradients", "extra forward passes"),
         1,
         "Selvaraju et al. 2017, overlap within semantic pairs",
-        passes=("gradcam",),
+        extra_outputs=("gradcam",),
     ),
     Metric(
         "fd",
@@ -126,7 +135,7 @@ METRICS = (
         ("features", "labels"),
         1,
         "between-class share of the features' variance",
-        passes=("features",),
+        extra_outputs=("features",),
     ),
     Metric(
         "fd_groups",
@@ -134,23 +143,23 @@ METRICS = (
         FEATURES,
         1,
         "between-group share of the features' variance",
-        passes=("features",),
+        extra_outputs=("features",),
     ),
     Metric(
         "fd_frechet",
         "Frechet distance, augmented",
-        ("features", "extra passes"),
+        ("features", "extra forward passes"),
         -1,
         "Deng and Zheng 2021, source against augmented source",
-        passes=("features", "composite"),
+        extra_outputs=("features", "composite"),
     ),
     Metric(
         "rot_acc",
         "Rotation accuracy",
-        ("features", "extra passes"),
+        ("features", "extra forward passes"),
         1,
         "Deng et al. 2021, 4-way linear probe",
-        passes=("features", "rotations"),
+        extra_outputs=("features", "rotations"),
     ),
     Metric(
         "feature_alignment",
@@ -158,7 +167,7 @@ METRICS = (
         FEATURES,
         1,
         "after Wang and Isola 2020",
-        passes=("features",),
+        extra_outputs=("features",),
     ),
     _augmented("flip", "Aug-STAMP flip", "SV of (x, flipped x)"),
     _augmented("rotation", "Aug-STAMP rotation", "SV of (x, x turned by up to 10 degrees)"),
@@ -173,7 +182,7 @@ METRICS = (
         ("features", "probabilities"),
         1,
         "Xie et al. 2023",
-        passes=("features",),
+        extra_outputs=("features",),
     ),
     Metric("energy", "Energy", LOGITS, 1, "Liu et al. 2020, Wang et al. 2021"),
     Metric("mde", "MDE", LOGITS, 1, "Peng et al. 2024; direction by argument, not by the source"),
@@ -183,12 +192,17 @@ METRICS = (
         FEATURES,
         1,
         "Garrido et al. 2023, on centred features",
-        passes=("features",),
+        extra_outputs=("features",),
     ),
     Metric("mano", "MaNo", LOGITS, 1, "Xie et al. 2024, p = 4"),
     Metric("margin", "Margin", PROBABILITIES, 1, "mean gap of the two largest probabilities"),
     Metric(
-        "feature_norm", "Feature norm", FEATURES, 1, "mean length of features", passes=("features",)
+        "feature_norm",
+        "Feature norm",
+        FEATURES,
+        1,
+        "mean length of features",
+        extra_outputs=("features",),
     ),
     Metric("atc_mc", "ATC-MC", ESTIMATE, 1, "Garg et al. 2022"),
     Metric("atc_ne", "ATC-NE", ESTIMATE, 1, "Garg et al. 2022", SINGLE),
@@ -200,7 +214,7 @@ METRICS = (
         ("features", "target images"),
         -1,
         "Deng and Zheng 2021, source against target",
-        passes=("features", "targets"),
+        extra_outputs=("features", "targets"),
     ),
     Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022"),
     Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022"),

@@ -18,13 +18,13 @@ from typing import Any
 class Source:
     """Where a loader lives, which packages decide its numbers, which rule trains it, if any.
 
-    Models of a ``given`` kind are files of outputs: nothing is run, so that no torch is needed.
+    Models of a ``precomputed`` kind are files of outputs: nothing is run, so that no torch is needed.
     """
 
     module: str
     packages: tuple[str, ...]
     trainer: str | None = None
-    given: bool = False
+    precomputed: bool = False
 
     @property
     def trained(self) -> bool:
@@ -42,7 +42,7 @@ SOURCES = {
     "torchscript": Source("stamp.models.loaders.torchscript", ("torch",)),
     "onnx": Source("stamp.models.loaders.onnx", ("torch", "onnxruntime")),
     "python": Source("stamp.models.loaders.python", ("torch",)),
-    "logits": Source("stamp.models.loaders.precomputed", (), given=True),
+    "logits": Source("stamp.models.loaders.precomputed", (), precomputed=True),
 }
 ALSO_AS = {"onnxruntime": ("onnxruntime-gpu",)}  # one module, published under several names
 
@@ -76,5 +76,5 @@ def backbone_key(block: Mapping[str, Any]) -> str:
 
     Probes that differ in their heads only have the same key, and share one cache of features.
     """
-    settings = {key: block.get(key) for key in ("backbone", "pixels")}
+    settings = {key: block.get(key) for key in ("backbone", "preprocessing")}
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

@@ -21,7 +21,7 @@ import yaml
 
 from stamp.config import class_lists as classlists
 from stamp.config.analyses import ANALYSES, PASSES
-from stamp.config.extra_outputs import DEFAULTS as PASS_DEFAULTS
+from stamp.config.extra_outputs import DEFAULTS as EXTRA_OUTPUT_DEFAULTS
 from stamp.config.extra_outputs import OF_TARGETS, in_order
 from stamp.config.model_sources import SOURCES
 from stamp.config.precomputed import PROBABILITIES, ids_file
@@ -75,7 +75,7 @@ class Model:
     regime: str
     trained_on: tuple[str, ...]
     contamination: tuple[str, ...]
-    pixels: Preprocessing
+    preprocessing: Preprocessing
     backbone: str = ""
 
     @property
@@ -89,9 +89,9 @@ class Model:
         return SOURCES[self.load["source"]].module
 
     @property
-    def given(self) -> bool:
+    def precomputed(self) -> bool:
         """Whether the model is a file of outputs: nothing is run."""
-        return SOURCES[self.load["source"]].given
+        return SOURCES[self.load["source"]].precomputed
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Study:
     task: str
     classes: list[str]
     source: dict[str, Any]
-    pixels: dict[str, Any]
+    preprocessing: dict[str, Any]
     pairs: dict[str, Any]
     calibration: dict[str, Any]
     id: dict[str, Any] | None
@@ -136,24 +136,26 @@ class Study:
     statistics: dict[str, Any]
     analyses: list[str]
     metrics: list[str]
-    passes: dict[str, Any]
+    extra_outputs: dict[str, Any]
 
     def _of_metrics(self) -> list[str]:
-        """The further forward passes that the study's metrics need, if they are compared."""
+        """The extra inference outputs that the study's metrics need, if they are compared."""
         from stamp.config.metrics import METRICS
 
         compares = any("metrics" in ANALYSES[name] for name in self.analyses)
         compared = self.metrics if compares else []
-        return in_order(kind for one in METRICS if one.name in compared for kind in one.passes)
+        return in_order(
+            kind for one in METRICS if one.name in compared for kind in one.extra_outputs
+        )
 
     @property
     def metric_kinds(self) -> list[str]:
-        """The further forward passes on the source that the study's metrics need."""
+        """The extra inference outputs on the source that the study's metrics need."""
         return [kind for kind in self._of_metrics() if kind not in OF_TARGETS]
 
     @property
     def target_kinds(self) -> list[str]:
-        """The further forward passes on targets that the study's metrics need.
+        """The extra inference outputs on targets that the study's metrics need.
 
         None where every target is streamed: no pictures of it are kept.
         """
@@ -162,7 +164,7 @@ class Study:
         return [kind for kind in self._of_metrics() if kind in OF_TARGETS]
 
     @property
-    def lines(self) -> bool:
+    def agreement_on_the_line(self) -> bool:
         """Whether any of the study's metrics needs all models at once."""
         from stamp.config.metrics import METRICS
 
@@ -170,7 +172,7 @@ class Study:
 
     @property
     def kinds(self) -> list[str]:
-        """The further forward passes on the source that the study's metrics and analyses need."""
+        """The extra inference outputs on the source that the study's metrics and analyses need."""
         analyses = [kind for name in self.analyses for kind in PASSES.get(name, ())]
         return in_order([*self.metric_kinds, *analyses])
 
@@ -224,9 +226,9 @@ def _validator(name: str) -> Any:
     from referencing import Registry
     from referencing.jsonschema import DRAFT202012
 
-    pixels = yaml.safe_load((SCHEMAS / "pixels.schema.yaml").read_text())
+    pixels = yaml.safe_load((SCHEMAS / "preprocessing.schema.yaml").read_text())
     registry: Any = Registry().with_resource(
-        "pixels.schema.yaml", DRAFT202012.create_resource(pixels)
+        "preprocessing.schema.yaml", DRAFT202012.create_resource(pixels)
     )
     schema = yaml.safe_load((SCHEMAS / f"{name}.schema.yaml").read_text())
     return Draft202012Validator(schema, registry=registry)
@@ -372,8 +374,8 @@ def _models(
             load = _sorted(entry["load"])
             if not skipped:
                 load = filled(load, document["task"], allow_code, f"{file}: {key}: load")
-            pixels = merged(document["pixels"], load.get("pixels", {}))
-            load["pixels"] = pixels.settings
+            pixels = merged(document["preprocessing"], load.get("preprocessing", {}))
+            load["preprocessing"] = pixels.settings
             texts = {part: entry[part] for part in ("label", "family", "objective", "regime")}
             trained_on, contamination = (
                 tuple(entry.get(part, ())) for part in ("trained_on", "contamination")
@@ -384,7 +386,7 @@ def _models(
                 load=_sorted(load),
                 trained_on=trained_on,
                 contamination=contamination,
-                pixels=pixels,
+                preprocessing=pixels,
                 **texts,
             )
             if "unavailable" in entry:
@@ -530,7 +532,7 @@ def read_study(
     models, unavailable = _models(name, document, zoo, allow_code)
     views = ["source", *(["id"] if "id" in document else []), *(document.get("targets") or {})]
     for key, model in models.items():
-        if model.given:
+        if model.precomputed:
             _given(model, views, f"{where}: model '{key}': load")
         for part in ("train", "val") if model.trainer in ("finetune", "probe") else ("train",):
             if model.trainer and part not in document["source"]:
@@ -545,7 +547,7 @@ def read_study(
         task=document["task"],
         classes=list(document["classes"]),
         source=_sorted(document["source"]),
-        pixels=_sorted(document["pixels"]),
+        preprocessing=_sorted(document["preprocessing"]),
         pairs=_sorted(pairs),
         calibration=_sorted({**CALIBRATION_DEFAULTS, **document["calibration"]}),
         id=_sorted(document["id"]) if "id" in document else None,
@@ -555,7 +557,7 @@ def read_study(
         statistics=_sorted({**STATISTICS_DEFAULTS, **document.get("statistics", {})}),
         analyses=list(document.get("analyses", [])),
         metrics=metrics,
-        passes=_sorted({**PASS_DEFAULTS, **document.get("passes", {})}),
+        extra_outputs=_sorted({**EXTRA_OUTPUT_DEFAULTS, **document.get("extra_outputs", {})}),
     )
 
 

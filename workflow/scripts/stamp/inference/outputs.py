@@ -40,7 +40,7 @@ def read_outputs(view: str | Path, logits: str | Path, model: str) -> Outputs:
     return Outputs(rows, arrays["logits"], _parameters(logits))
 
 
-def read_records(view: str | Path, records: str | Path, model: str) -> Outputs:
+def read_predictions(view: str | Path, records: str | Path, model: str) -> Outputs:
     """The labels of a streamed view and a model's records on it, in the place of logits."""
     names = pl.scan_parquet(view).collect_schema().names()
     wanted: list[str] = [
@@ -48,7 +48,7 @@ def read_records(view: str | Path, records: str | Path, model: str) -> Outputs:
     ]
     rows = pl.read_parquet(view, columns=wanted)
     arrays = read_arrays(records, model=model, ids=ids_digest(rows["image"]))
-    return Outputs(rows, arrays["records"], _parameters(records))
+    return Outputs(rows, arrays["predictions"], _parameters(records))
 
 
 def present(logits: np.ndarray) -> np.ndarray:

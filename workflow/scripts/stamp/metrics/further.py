@@ -1,4 +1,4 @@
-"""The metrics of one model that need more than its outputs on the source: pairs, further passes."""
+"""The metrics of one model that need more than its outputs on the source: pairs, extra outputs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from stamp.inference.passes import NotAvailable, note_of, read_pass
+from stamp.inference.extra_outputs.manifest import NotAvailable, note_of, read_output
 from stamp.metrics import embeddings, perturbed
 from stamp.metrics.outputs import Value
 from stamp.scoring.stamp import health, probabilities, squared_distances
 
 Pairs = tuple[np.ndarray, np.ndarray]
-NO_PASSES = "no further forward passes were made"
+NO_EXTRA_OUTPUTS = "no extra inference outputs were made"
 DEGENERATE = "degenerate: the outputs are nearly the same for every image"
 AUGMENTED = ("flip", "rotation", "brightness", "contrast", "crop", "composite")
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What there is of a model's further passes on targets, with the image ids of each view."""
+    """What there is of a model's extra outputs on targets, with the image ids of each view."""
 
     manifest: str | Path | None = None
     images: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -31,9 +31,9 @@ class Elsewhere:
     @cached_property
     def _features(self) -> tuple[np.ndarray, np.ndarray]:
         if self.manifest is None:
-            raise NotAvailable(NO_PASSES)
+            raise NotAvailable(NO_EXTRA_OUTPUTS)
         every = [image for images in self.images.values() for image in images]
-        found = read_pass(self.manifest, "targets", every)
+        found = read_output(self.manifest, "targets", every)
         return found["rows"], found["features"]
 
     def features(self, view: str, member: np.ndarray) -> np.ndarray:
@@ -88,8 +88,8 @@ class Further:
     def read(self, kind: str) -> dict[str, np.ndarray]:
         """The arrays of a kind of pass, or :class:`NotAvailable`."""
         if self.manifest is None:
-            raise NotAvailable(NO_PASSES)
-        return read_pass(self.manifest, kind, self.view["image"].to_list())
+            raise NotAvailable(NO_EXTRA_OUTPUTS)
+        return read_output(self.manifest, kind, self.view["image"].to_list())
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the view as rows of the pool."""

@@ -16,7 +16,13 @@ from stamp.data.views import labels as read_labels
 from stamp.data.views import scored_classes
 from stamp.inference.outputs import Outputs
 from stamp.metrics import estimators, outputs
-from stamp.metrics.further import DEGENERATE, NO_PASSES, Further, further_values, target_distance
+from stamp.metrics.further import (
+    DEGENERATE,
+    NO_EXTRA_OUTPUTS,
+    Further,
+    further_values,
+    target_distance,
+)
 from stamp.metrics.outputs import Value
 from stamp.scoring.stamp import probabilities
 
@@ -211,7 +217,7 @@ def metric_rows(
     if further is not None and not broken:
         found |= further_values(further, own)
     for name in own:
-        add(name, *found.get(name, (Value(np.nan, NO_PASSES), 0)), None, None)
+        add(name, *found.get(name, (Value(np.nan, NO_EXTRA_OUTPUTS), 0)), None, None)
     estimates = [one.name for one in known if one.of_target]
 
     def add_all(view: str, domain: str, values: Mapping[str, Value], member: np.ndarray) -> None:
@@ -221,7 +227,7 @@ def metric_rows(
             elif view in streamed:
                 add(name, Value(np.nan, NO_PICTURES), 0, view, domain)
             elif further is None or broken:
-                add(name, Value(np.nan, NO_PASSES), 0, view, domain)
+                add(name, Value(np.nan, NO_EXTRA_OUTPUTS), 0, view, domain)
             else:
                 add(name, *target_distance(further, view, member), view, domain)
 

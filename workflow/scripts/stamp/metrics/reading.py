@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.inference.outputs import read_outputs, read_records
+from stamp.inference.outputs import read_outputs, read_predictions
 from stamp.metrics.measure import Material, Records, columns_of
 from stamp.scoring.score import pair_rows
 
 Files = Iterable[str | Path]
-CONFIDENCE, ENTROPY = 2, 3  # columns of a record, see ``stamp.inference.records``
+CONFIDENCE, ENTROPY = 2, 3  # columns of a record, see ``stamp.inference.predictions``
 
 
 def cached(
@@ -37,7 +37,7 @@ def streamed(
     """A model's records on each streamed target, and the images' domains."""
     found = {}
     for name, view, file in zip(names, views, records, strict=True):
-        outputs = read_records(view, file, model)
+        outputs = read_predictions(view, file, model)
         kept = Records(outputs.logits[:, CONFIDENCE], outputs.logits[:, ENTROPY])
         found[name] = (kept, outputs.rows["domain"])
     return found

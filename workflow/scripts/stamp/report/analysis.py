@@ -19,10 +19,10 @@ import polars as pl
 from stamp.config.metrics import COLUMNS as METRICS
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table
-from stamp.report.costs import COLUMNS as COSTS
 from stamp.report.outcomes import MEAN, outcome_names, source_outcome, values
 from stamp.report.profiles import PROFILE
 from stamp.report.scoreboard import keeps, uncontaminated
+from stamp.report.timings import COLUMNS as COSTS
 from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlation import correlate, known_spearman
 

@@ -86,7 +86,7 @@ def finished(
     mean, std = (tuple(float(value) for value in block[key]) for key in ("mean", "std"))
     if len(mean) != len(std):
         raise UserError(f"{what}: mean has {len(mean)} numbers, std {len(std)}")
-    channels = block["pixels"]["channels"]
+    channels = block["preprocessing"]["channels"]
     if channels not in (1, len(mean)):
         raise UserError(
             f"{what}: mean has {len(mean)} numbers, but pixels have {channels} channels"

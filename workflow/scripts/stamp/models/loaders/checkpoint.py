@@ -53,7 +53,7 @@ def by_name(
 
 def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
     """The architecture of a ``load`` block, not trained, with the study's classes as outputs."""
-    name, size = block["arch"], block["pixels"]["size"]
+    name, size = block["arch"], block["preprocessing"]["size"]
     mean, std = normalisation(block, name)
     outputs = block.get("outputs", list(classes))
     arguments = sized(name, block.get("arch_args", {}), size)

@@ -45,7 +45,7 @@ def body_parameters(module: nn.Module) -> list[nn.Parameter]:
 
 def _bare(block: Mapping[str, Any], outputs: int) -> Loaded:
     """The untrained network with its normalisation: that of the weights it starts from."""
-    name, size = block["arch"], block["pixels"]["size"]
+    name, size = block["arch"], block["preprocessing"]["size"]
     mean, std = normalisation(block, block.get("initial", {}).get("timm", name))
     arguments = sized(name, block.get("arch_args", {}), size)
     if kind := block.get("attention"):
@@ -67,7 +67,7 @@ def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = Tr
     if not initial or settings.get("none"):
         return loaded
     module, name = loaded.module, block["arch"]
-    arguments = sized(name, block.get("arch_args", {}), block["pixels"]["size"])
+    arguments = sized(name, block.get("arch_args", {}), block["preprocessing"]["size"])
     state, where, origin = initial_state(
         settings, module, name, arguments, len(classes), len(loaded.mean)
     )

@@ -86,7 +86,7 @@ class Sessions:
         found = ", ".join(map(str, shape))
         raise UserError(
             f"{self.path}: its input is {wanted}, but pixels are [n, {found}]: "
-            "give pixels.size, and mean and std with a number a channel"
+            "give preprocessing.size, and mean and std with one number per channel"
         )
 
     def pieces(self, pixels: np.ndarray) -> list[tuple[np.ndarray, int]]:
@@ -128,6 +128,6 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     path = weights or Path(block["file"])
     sessions = Sessions(path, block.get("output"))
     loaded = finished(Opaque(sessions, f"the ONNX file '{path.name}'"), block, classes, str(path))
-    size = block["pixels"]["size"]
+    size = block["preprocessing"]["size"]
     sessions.check_shape([len(loaded.mean), size, size])
     return loaded

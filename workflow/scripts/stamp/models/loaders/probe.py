@@ -49,7 +49,7 @@ class Probe(nn.Module):
 
 def backbone(block: Mapping[str, Any], initial: bool = True) -> Backbone:
     """The backbone of a ``load`` block, frozen, with its published weights if ``initial``."""
-    settings, size = block["backbone"], block["pixels"]["size"]
+    settings, size = block["backbone"], block["preprocessing"]["size"]
     mean, std = normalisation(settings, settings.get("timm", settings.get("transformers")))
     module, origin = embedding(settings, size, initial)
     module.eval().requires_grad_(False)

@@ -34,11 +34,15 @@ HEAD_STD = 0.02
 
 def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
     """The named timm model with its weights, and an output for each of the study's classes."""
-    name, size, untrained = block["name"], block["pixels"]["size"], block.get("head") == "random"
+    name, size, untrained = (
+        block["name"],
+        block["preprocessing"]["size"],
+        block.get("head") == "random",
+    )
     record = published(name)
     mean, std = normalisation(block, name)
     given = sized(name, block.get("args", {}), size)
-    channels = given.pop("in_chans", block["pixels"]["channels"])
+    channels = given.pop("in_chans", block["preprocessing"]["channels"])
     if channels == 1 and len(mean) == 3:
         mean, std = (sum(mean) / 3,), (sum(std) / 3,)
     if weights is None and not any(key in block for key in ORIGINS):

@@ -151,7 +151,7 @@ class RawLogits(nn.Module):
 
 def published_at(name: str) -> str:
     """The address of the named weights, as torchxrayvision has it."""
-    block = {"weights": name, "pixels": {"channels": 1}}
+    block = {"weights": name, "preprocessing": {"channels": 1}}
     return _named(block, _package())["weights_url"]
 
 
@@ -163,8 +163,8 @@ def _named(block: Mapping[str, Any], models: Any) -> Mapping[str, Any]:
     known = [key for key in models.model_urls if key.startswith("densenet121-")]
     if name not in known:
         raise UserError(f"unknown weights '{name}': {suggest(name, known)}")
-    if block["pixels"]["channels"] != 1:
-        raise UserError("models of torchxrayvision take gray pixels: give pixels.channels 1")
+    if block["preprocessing"]["channels"] != 1:
+        raise UserError("models of torchxrayvision take gray pixels: give preprocessing.channels 1")
     return models.model_urls[name]
 
 

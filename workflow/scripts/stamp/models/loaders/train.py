@@ -15,7 +15,7 @@ MEAN, STD = 0.5, 0.25
 
 def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
     """The untrained network of a ``load`` block, with the normalisation it is trained under."""
-    pixels = block["pixels"]
+    pixels = block["preprocessing"]
     module = build(
         block["arch"], block.get("arch_args", {}), len(classes), pixels["channels"], pixels["size"]
     )

@@ -1,4 +1,4 @@
-"""What a profile is made from: the pool's outputs, labels and pairs, and further passes."""
+"""What a profile is made from: the pool's outputs, labels and pairs, and extra outputs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 
 from stamp.core.artifacts import read_json
 from stamp.data.views import labels as read_labels
+from stamp.inference.extra_outputs.manifest import NotAvailable, read_output
 from stamp.inference.outputs import Outputs, present
-from stamp.inference.passes import NotAvailable, read_pass
 from stamp.scoring.score import Design, outputs_of, pair_rows
 from stamp.scoring.stamp import distance_interval, health, probabilities, squared_distances, stamp
 
@@ -20,8 +20,8 @@ CONSTANT = "the outputs are nearly constant"
 
 
 @dataclass(frozen=True, slots=True)
-class Passes:
-    """The further passes of one model over images of the source view, as rows of the pool."""
+class ExtraOutputs:
+    """The extra outputs of one model over images of the source view, as rows of the pool."""
 
     manifest: str | None
     images: list[str]  # of the source view
@@ -33,12 +33,12 @@ class Passes:
     def arrays(self, kind: str) -> dict[str, np.ndarray]:
         """The arrays of one kind, or ``NotAvailable``."""
         if self.manifest is None:
-            raise NotAvailable("no further passes were made")
-        return read_pass(self.manifest, kind, self.images)
+            raise NotAvailable("no extra outputs were made")
+        return read_output(self.manifest, kind, self.images)
 
     def note(self, kind: str, name: str) -> str:
         """What the manifest says of a part of a kind, such as why a network has no taps."""
-        entry = read_json(self.manifest)["passes"].get(kind, {}) if self.manifest else {}
+        entry = read_json(self.manifest)["extra_outputs"].get(kind, {}) if self.manifest else {}
         return entry.get(name, "")
 
     def outputs(self, kind: str) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -75,7 +75,7 @@ class Material:
     pairs: pl.DataFrame
     design: Design
     order: str
-    passes: Passes
+    extra_outputs: ExtraOutputs
 
     @classmethod
     def of(
@@ -89,7 +89,7 @@ class Material:
     ) -> Material:
         """The material of a model's outputs on the source view."""
         pool = source.only("pool")
-        passes = Passes(
+        extra_outputs = ExtraOutputs(
             manifest,
             source.rows["image"].to_list(),
             (source.rows["role"] == "pool").to_numpy(),
@@ -99,7 +99,13 @@ class Material:
         )
         truth = read_labels(pool.rows, design.task, design.classes, "profile")
         return cls(
-            pool.rows, outputs_of(pool, design, temperature), truth, pairs, design, order, passes
+            pool.rows,
+            outputs_of(pool, design, temperature),
+            truth,
+            pairs,
+            design,
+            order,
+            extra_outputs,
         )
 
     @property

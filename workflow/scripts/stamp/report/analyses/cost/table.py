@@ -64,11 +64,18 @@ def table(data: Data) -> pl.DataFrame:
     rows.append(_row(SOURCE_METRIC, SOURCE_METRIC, _sum(labeled), own, count, ("labels",)))
     for name, members in groups(data).items():
         needs = tuple({need for one in members for need in one.needs})
-        parts = [source, _part(costs, "passes", sorted({k for one in members for k in one.passes}))]
+        parts = [
+            source,
+            _part(
+                costs, "extra_outputs", sorted({k for one in members for k in one.extra_outputs})
+            ),
+        ]
         if any(one.of_target and "probabilities" in one.needs for one in members):
             theirs = (pl.col("stage") == FORWARD) & ~pl.col("part").is_in([SOURCE, ID])
             parts.append(costs.filter(theirs))
-        parts.append(_part(costs, "metrics" if members[0].of_one_model else "lines"))
+        parts.append(
+            _part(costs, "metrics" if members[0].of_one_model else "agreement_on_the_line")
+        )
         titles = ", ".join(one.title for one in members)
         rows.append(_row(name, titles, _sum(*parts), own, count, needs))
     return frame(rows, TABLE)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stamp.inference.passes import NotAvailable
+from stamp.inference.extra_outputs.manifest import NotAvailable
 from stamp.report.profiles import entry
 from stamp.report.profiles.centroids import class_terms, members, side_gaps
 from stamp.report.profiles.material import Material
@@ -45,23 +45,26 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
 
 
 def _perturbed(material: Material) -> tuple[float, int]:
-    at, after, found = material.passes.outputs("perturbed")
+    at, after, found = material.extra_outputs.outputs("perturbed")
     # the pass's own outputs at x, which are as precise as those beside it
-    before = material.passes.probabilities("perturbed", found["base"])
+    before = material.extra_outputs.probabilities("perturbed", found["base"])
     slopes = steepness(before, after, found["norms"].astype(np.float64))
     return float(slopes.mean()), len(at)
 
 
 def _spectral(material: Material) -> tuple[float, int]:
-    norms = material.passes.arrays("jacobian")["norms"]
+    norms = material.extra_outputs.arrays("jacobian")["norms"]
     return float(norms.mean(dtype=np.float64)), len(norms)
 
 
 def _pairs(material: Material) -> tuple[float, int]:
-    found, ends = material.passes.arrays("distances"), material.ends(material.design.semantic)
+    found, ends = (
+        material.extra_outputs.arrays("distances"),
+        material.ends(material.design.semantic),
+    )
     count = len(ends[0])
     for name, rows in zip("ab", ends, strict=True):
-        if not np.array_equal(material.passes.rows(found[name][:count]), rows):
+        if not np.array_equal(material.extra_outputs.rows(found[name][:count]), rows):
             raise ValueError("the pass 'distances' is of other pairs than the score")
     apart = float(found["squared"][:count].mean())
     if apart == 0:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stamp.inference.passes import NotAvailable
+from stamp.inference.extra_outputs.manifest import NotAvailable
 from stamp.report.profiles import entry
 from stamp.report.profiles.material import CONSTANT, Material
 from stamp.scoring.stamp import squared_distances
@@ -31,8 +31,8 @@ def unit_length(vectors: np.ndarray) -> np.ndarray:
 def rows(material: Material) -> Iterator[dict[str, Any]]:
     """``raw`` and ``normalised`` STAMP of each layer."""
     try:
-        taps = material.passes.arrays("features")
-        why = material.passes.note("features", "taps")
+        taps = material.extra_outputs.arrays("features")
+        why = material.extra_outputs.note("features", "taps")
     except NotAvailable as missing:
         taps, why = {}, str(missing)
     for layer in (*TAPS, OUTPUT):
@@ -42,7 +42,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
                 yield from (entry(kind, layer, reason=CONSTANT) for kind in KINDS)
                 continue
         elif layer in taps:
-            vectors = taps[layer][material.passes.pool].astype(np.float64)
+            vectors = taps[layer][material.extra_outputs.pool].astype(np.float64)
         else:
             no = why or f"the network has no layer '{layer}'"
             yield from (entry(kind, layer, reason=no) for kind in KINDS)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stamp.inference.passes import NotAvailable
+from stamp.inference.extra_outputs.manifest import NotAvailable
 from stamp.report.profiles import entry
 from stamp.report.profiles.material import CONSTANT, Material
 
@@ -20,7 +20,7 @@ AUGMENTATIONS = ("composite", "flip", "rotation", "brightness", "contrast", "cro
 
 def augmented_distances(material: Material, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the pool, and the squared distance of each one's output and its augmented one."""
-    at, outputs, _ = material.passes.outputs(kind)
+    at, outputs, _ = material.extra_outputs.outputs(kind)
     return at, np.sum((outputs - material.p[at]) ** 2, axis=1)
 
 

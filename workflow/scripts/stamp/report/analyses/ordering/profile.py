@@ -14,7 +14,7 @@ import polars as pl
 
 from stamp.data.pairs import changed, labeled
 from stamp.data.views import label_columns
-from stamp.inference.passes import NotAvailable
+from stamp.inference.extra_outputs.manifest import NotAvailable
 from stamp.report.analyses.nuisance.profile import augmented_distances
 from stamp.report.profiles import entry
 from stamp.report.profiles.material import CONSTANT, Material, Rows

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from test_baselines import MODELS, one, study
 
-import costs as script
+import timings as script
 from stamp.core.artifacts import read_table, write_json, write_table
 from stamp.report.analyses.cost import table as cost
-from stamp.report.costs import COLUMNS, benchmark_seconds, table
+from stamp.report.timings import COLUMNS, benchmark_seconds, table
 
 HEAD = "s\th:m:s\tmax_rss\tcpu_time"
 
@@ -40,16 +40,18 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
     forwarded = [["m", "source"], ["m", "far"]]
     manifest = tmp_path / "m.json"
     entry = {"file": "x", "digest": "y", "images": 5, "forwarded": 10, "seconds": 1.5}
-    write_json(manifest, {"passes": {"flip": entry, "dropout": {"reason": "no dropout layer"}}})
+    write_json(
+        manifest, {"extra_outputs": {"flip": entry, "dropout": {"reason": "no dropout layer"}}}
+    )
     job = SimpleNamespace(
         params=SimpleNamespace(models=["m"], views=["source", "far"], forwarded=forwarded),
         wildcards=SimpleNamespace(study="s"),
         input=Files(
             views=views,
             logits=[measured(tmp_path / f"l{k}.tsv", 1.0 + k) for k in range(2)],
-            lines=measured(tmp_path / "lines.tsv", 9.0),
-            passes=[manifest],
-            target_passes=[],
+            agreement_on_the_line=measured(tmp_path / "lines.tsv", 9.0),
+            extra_outputs=[manifest],
+            target_embeddings=[],
             **{
                 name: [measured(tmp_path / f"{name}.tsv", 0.5)]
                 for name in ("calibrate", "score", "metrics")
@@ -65,8 +67,8 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
         ("m", "calibrate", None, 0, 0.5),
         ("m", "score", None, 0, 0.5),
         ("m", "metrics", None, 0, 0.5),
-        (None, "lines", None, 0, 9.0),
-        ("m", "passes", "flip", 10, 1.5),
+        (None, "agreement_on_the_line", None, 0, 9.0),
+        ("m", "extra_outputs", "flip", 10, 1.5),
     ]
 
 

@@ -19,8 +19,8 @@ from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, write_
 from stamp.core.errors import UserError
 from stamp.data.views import scored_classes
 from stamp.images.pixels import decode
-from stamp.inference import records
-from stamp.inference.outputs import Outputs, combined, read_records
+from stamp.inference import predictions as records
+from stamp.inference.outputs import Outputs, combined, read_predictions
 from stamp.models.loaded import Loaded
 from stamp.scoring import evaluate
 
@@ -65,7 +65,7 @@ def run(view: Path, among: np.ndarray, monkeypatch: pytest.MonkeyPatch, **more: 
     loaded = Loaded(Means(), (0.5,) * 3, (0.25,) * 3)
     metadata = {"model": "m", "view": "c"}
     settings = (loaded, HOW, CLASSES, among, "cpu", metadata, 2)
-    records.extract_records(target, view, *settings, batch=3, **more)
+    records.extract_predictions(target, view, *settings, batch=3, **more)
     return target
 
 
@@ -78,7 +78,7 @@ def logits_of(view: Path, border: int = 0) -> np.ndarray:
 
 def test_records_are_what_logits_give(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     among = np.array([1, 3, 4])
-    found = read_arrays(run(view, among, monkeypatch))["records"]
+    found = read_arrays(run(view, among, monkeypatch))["predictions"]
     z = logits_of(view)
     p = softmax(z[:, among].astype(float), axis=1)
     np.testing.assert_array_equal(found[:, 0], among[z[:, among].argmax(axis=1)])
@@ -88,7 +88,7 @@ def test_records_are_what_logits_give(view: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_border_is_cut_off_before_resizing(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = read_arrays(run(view, np.arange(7), monkeypatch, border=2))["records"]
+    found = read_arrays(run(view, np.arange(7), monkeypatch, border=2))["predictions"]
     clean = logits_of(view, border=2)
     np.testing.assert_array_equal(found[:, 1], clean.argmax(axis=1))
     path = pl.read_parquet(view)["path"][0]
@@ -104,7 +104,7 @@ def test_records_name_the_images_they_are_of(view: Path, monkeypatch: pytest.Mon
     assert card["ids"] == ids_digest(pl.read_parquet(view)["image"])
     assert (card["images"], card["columns"]) == ("25", ",".join(records.COLUMNS))
     with pytest.raises(UserError, match="made with model 'm'"):
-        read_records(view, target, "other")
+        read_predictions(view, target, "other")
 
 
 def unfinished(view: Path) -> list[str]:
@@ -186,7 +186,7 @@ def test_a_streamed_evaluation_is_that_of_the_logits(
     view: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     among = np.array([0, 1, 2, 5])
-    outputs = read_records(view, run(view, among, monkeypatch), "m")
+    outputs = read_predictions(view, run(view, among, monkeypatch), "m")
     rows, kept = combined([outputs], None)
     streamed = evaluate.evaluate_multiclass(rows, kept, CLASSES, among, {}, True, "here")
     whole = Outputs(pl.read_parquet(view), logits_of(view), 1)

@@ -1,4 +1,4 @@
-"""A job of further forward passes: one model, the kinds that are wanted, and what decides them."""
+"""A job of extra inference outputs: one model, the kinds that are wanted, and what decides them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from stamp.core.artifacts import read_json, write_json
-from stamp.inference.extraction import Images, Model, make_all
+from stamp.inference.extra_outputs.extraction import Images, Model, make_all
+from stamp.inference.extra_outputs.manifest import PRECOMPUTED, digests
 from stamp.inference.logits import card, load_named
-from stamp.inference.passes import GIVEN, digests
 
 DECIDES = ("load", "versions", "classes", "seed", "code")  # beside weights, images and pixels
 
@@ -60,9 +60,9 @@ class Job:
 
 def write_manifest(path: str | Path, model: str, study: str, entries: Mapping[str, Any]) -> None:
     """The manifest of a model's passes, an entry a kind."""
-    write_json(Path(path), {"model": model, "study": study, "passes": entries})
+    write_json(Path(path), {"model": model, "study": study, "extra_outputs": entries})
 
 
 def write_none(path: str | Path, model: str, study: str, kinds: Sequence[str]) -> None:
     """The manifest of a model that is a file of outputs, so that nothing can be run."""
-    write_manifest(path, model, study, {kind: {"reason": GIVEN} for kind in kinds})
+    write_manifest(path, model, study, {kind: {"reason": PRECOMPUTED} for kind in kinds})

@@ -6,9 +6,9 @@ from stamp.config.preprocessing import Preprocessing
 from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.data.views import scored_classes
+from stamp.inference.extra_outputs.manifest import digests
 from stamp.inference.logits import card, load_named
-from stamp.inference.passes import digests
-from stamp.inference.records import extract_records
+from stamp.inference.predictions import extract_predictions
 
 
 def main(smk):
@@ -19,7 +19,7 @@ def main(smk):
     made_from = {part: params[part] for part in ("load", "versions", "classes", "content", "code")}
     made_from["weights"] = digests(smk.input.get("weights"), smk.input.get("backbone"))
     loaded = load_named(model, params.load, params.classes, weights)
-    extract_records(
+    extract_predictions(
         Path(smk.output[0]),
         Path(smk.input.view),
         loaded,

@@ -6,7 +6,7 @@ from stamp.core.artifacts import read_table
 from stamp.core.device import claim
 from stamp.core.errors import UserError, run
 from stamp.images.pixels import PixelCache
-from stamp.inference.features import extract_features
+from stamp.inference.backbone_embeddings import extract_features
 from stamp.models.loaders.probe import backbone
 
 

@@ -1,4 +1,4 @@
-"""Further forward passes of one model: changed pictures, dropout, features, maps, steepness.
+"""Extra inference outputs of one model: changed pictures, dropout, features, maps, steepness.
 
 They are views of the extraction stage, like a model's logits: made once per model, only where a
 metric or an analysis needs them, and shared by all that do. One process makes every kind that is
@@ -29,10 +29,10 @@ from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS, mirror, turn
 from stamp.images.pixels import Joined, PixelCache
-from stamp.inference.gradcam import GradCam, dice, top
-from stamp.inference.jacobian import length, spectral_norms
+from stamp.inference.extra_outputs.gradcam import GradCam, dice, top
+from stamp.inference.extra_outputs.jacobian import length, spectral_norms
+from stamp.inference.extra_outputs.manifest import file_digest, kept, key_of
 from stamp.inference.logits import BATCH, Forward, check_outputs
-from stamp.inference.passes import file_digest, kept, key_of
 from stamp.models.loaded import Loaded
 from stamp.models.loaders.finetune import classifier
 from stamp.models.taps import Taps

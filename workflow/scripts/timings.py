@@ -2,7 +2,7 @@
 
 from stamp.core.artifacts import write_table
 from stamp.core.errors import run
-from stamp.report.costs import job_rows, pass_rows, table, view_size
+from stamp.report.timings import job_rows, extra_output_rows, table, view_size
 
 
 def main(smk):
@@ -12,11 +12,11 @@ def main(smk):
     rows = job_rows("logits", models, files.logits, views, images)
     for stage in ("calibrate", "score", "metrics"):
         rows += job_rows(stage, params.models, files[stage])
-    if files.lines:
-        rows += job_rows("lines", [None], [files.lines])
-    for manifests in (files.passes, files.target_passes):
+    if files.agreement_on_the_line:
+        rows += job_rows("agreement_on_the_line", [None], [files.agreement_on_the_line])
+    for manifests in (files.extra_outputs, files.target_embeddings):
         if manifests:
-            rows += pass_rows(dict(zip(params.models, manifests, strict=True)))
+            rows += extra_output_rows(dict(zip(params.models, manifests, strict=True)))
     write_table(smk.output[0], table(rows), {"study": smk.wildcards.study})
 
 

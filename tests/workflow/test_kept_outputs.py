@@ -1,4 +1,4 @@
-"""Further forward passes: made where a metric needs them, kept while what they are made from is.
+"""Extra inference outputs: made where a metric needs them, kept while what they are made from is.
 
 Asked of real Snakemake on one small study without targets, up to the figure of its baselines.
 """
@@ -26,14 +26,14 @@ FIRST = ["entropy", "tta_flip", "mc_dropout", "gradcam_dice", "embedding_instabi
 
 def study() -> dict[str, Any]:
     document = {key: value for key, value in PHANTOM.items() if key != "targets"}
-    settings = {"metrics": FIRST, "passes": {"images": 20}}
+    settings = {"metrics": FIRST, "extra_outputs": {"images": 20}}
     return {**document, "analyses": ["baselines"], **settings}
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The study with its comparison finished; read it, or copy it before changing anything."""
-    project = Project.create(tmp_path_factory.mktemp("passes") / "project", {STUDY: study()})
+    project = Project.create(tmp_path_factory.mktemp("extra_outputs") / "project", {STUDY: study()})
     zoo = {
         "linear": model("linear", "Linear", epochs=3),
         "mixer": model("mlp_mixer:MlpMixer", "Mixer", MIXER, epochs=2),
@@ -49,12 +49,14 @@ def copied(compared: Project, tmp_path: Path) -> Project:
 
 
 def manifest(project: Project, name: str) -> dict[str, Any]:
-    return json.loads(project.result(f"{STUDY}/passes/{name}.json").read_text())["passes"]
+    return json.loads(project.result(f"{STUDY}/extra_outputs/{name}.json").read_text())[
+        "extra_outputs"
+    ]
 
 
 def files(project: Project) -> dict[str, int]:
     """The kept files of all passes, and when each was written."""
-    folder = project.result(f"{STUDY}/passes")
+    folder = project.result(f"{STUDY}/extra_outputs")
     found = sorted(folder.rglob("*.safetensors"))
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in found}
 
@@ -78,13 +80,13 @@ def test_an_edited_metric_or_figure_makes_no_pass_again(copied: Project) -> None
 
 def test_edited_code_of_the_passes_makes_them_again_but_no_logits(copied: Project) -> None:
     append(library(copied, "augmentations.py"), "\nEDITED = True\n")
-    branch = [f"{rule} {STUDY} {name}" for rule in ("passes", "metrics") for name in MODELS]
+    branch = [f"{rule} {STUDY} {name}" for rule in ("extra_outputs", "metrics") for name in MODELS]
     assert copied.plan(TARGET) == jobs(branch, COMPARED)
 
 
 def test_a_model_added_makes_its_own_passes_only(copied: Project) -> None:
     copied.edit(f"zoo/{STUDY}.yaml", lambda zoo: zoo.update(new=model("linear", "New")))
-    branch = ["train", "calibrate", "score", "passes", "metrics"]
+    branch = ["train", "calibrate", "score", "extra_outputs", "metrics"]
     own = [f"{rule} {STUDY} new" for rule in branch]
     own += [f"logits {STUDY} source new", f"evaluate {STUDY} source new"]
     assert copied.plan(TARGET) == jobs(own, f"collect {STUDY}", COMPARED)
@@ -95,8 +97,10 @@ def test_a_target_brings_passes_of_its_own_and_leaves_the_sources_alone(copied: 
     more = {"metrics": [*FIRST, "fd_target"], "targets": PHANTOM["targets"]}
     copied.edit(f"studies/{STUDY}.yaml", lambda study: study.update(more))
     planned = copied.plan(TARGET)
-    assert {f"target_passes {STUDY} {name}" for name in MODELS} <= set(planned)
-    assert not [job for job in planned if job.startswith(("passes", f"logits {STUDY} source"))]
+    assert {f"target_embeddings {STUDY} {name}" for name in MODELS} <= set(planned)
+    assert not [
+        job for job in planned if job.startswith(("extra_outputs", f"logits {STUDY} source"))
+    ]
     copied.finish(TARGET)
     assert files(copied) == kept
     for name in MODELS:
@@ -119,7 +123,7 @@ def test_all_metrics_make_the_passes_that_are_missing_and_keep_the_others(
     copied.finish(TARGET)
     after = files(copied)
     assert {path: after[path] for path in before} == before
-    wanted = {kind for metric in metrics_of("multilabel") for kind in metric.passes}
+    wanted = {kind for metric in metrics_of("multilabel") for kind in metric.extra_outputs}
     wanted -= set(OF_TARGETS)
     assert wanted == set(KINDS) - {"perturbed", "jacobian", "distances", *OF_TARGETS}
     for name in MODELS:

@@ -6,7 +6,7 @@ import polars as pl
 from stamp.core.artifacts import write_arrays
 from stamp.core.errors import UserError, run
 from stamp.data.views import scored_classes
-from stamp.inference.predictions import COLUMNS, records_of
+from stamp.inference.prediction_columns import COLUMNS, predictions_of
 from stamp.models.loaders.precomputed import card, logits_of
 
 
@@ -21,8 +21,10 @@ def main(smk):
         raise UserError(f"model '{model}': a streamed target needs an output for every class")
     among = scored_classes(params.among, params.classes, smk.input.view)
     made_from = card(model, view, params.load, ids)
-    records = records_of(logits, among).astype(np.float32)
-    write_arrays(smk.output[0], {"records": records}, {**made_from, "columns": ",".join(COLUMNS)})
+    predictions = predictions_of(logits, among).astype(np.float32)
+    write_arrays(
+        smk.output[0], {"predictions": predictions}, {**made_from, "columns": ",".join(COLUMNS)}
+    )
 
 
 if __name__ == "__main__":

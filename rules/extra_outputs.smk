@@ -1,7 +1,7 @@
-"""Further forward passes: changed pictures, dropout, features, maps, steepness; targets' features."""
+"""Extra inference outputs: changed pictures, dropout, features, maps, steepness; targets' features."""
 
 
-rule passes:
+rule extra_outputs:
     """Every kind of pass that the study's metrics and analyses need, of one model.
 
     The manifest is the rule's output. The large files beside it are kept between runs, each made
@@ -11,20 +11,20 @@ rule passes:
         **pixels_of("source"),
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
-        weights=lambda wildcards: [] if is_given(wildcards) else weights_of(wildcards),
+        weights=lambda wildcards: [] if is_precomputed(wildcards) else weights_of(wildcards),
         backbone=more_weights_of,
         calibration=temperature_of,
     output:
-        f"{RESULTS}/{{study}}/passes/{{model}}.json",
+        f"{RESULTS}/{{study}}/extra_outputs/{{model}}.json",
     log:
-        f"{RESULTS}/{{study}}/logs/passes/{{model}}.log",
+        f"{RESULTS}/{{study}}/logs/extra_outputs/{{model}}.log",
     benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/passes/{{model}}.tsv"
+        f"{RESULTS}/{{study}}/benchmarks/extra_outputs/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_given(wildcards) else 0,
+        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_precomputed(wildcards) else 0,
         mem_mb=memory(6000),
         runtime=minutes(480),
     params:
@@ -34,19 +34,19 @@ rule passes:
         ),
         classes=of_study("classes"),
         kinds=of_study("kinds"),
-        settings=of_study("passes"),
+        settings=of_study("extra_outputs"),
         semantic=of_study("pairs", "semantic"),
         task=of_study("task"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of("passes.py", model_of(wildcards).module),
+        code=lambda wildcards: code_of("extra_outputs.py", model_of(wildcards).module),
     script:
-        "../workflow/scripts/passes.py"
+        "../workflow/scripts/extra_outputs.py"
 
 
-rule target_passes:
+rule target_embeddings:
     """What the study's metrics need of the targets' pictures beyond logits, of one model.
 
-    Apart from the source's passes, which no target may hold up or change.
+    Apart from the source's extra outputs, which no target may hold up or change.
     """
     input:
         pixels=pixels_of_targets(".npy"),
@@ -55,19 +55,19 @@ rule target_passes:
             f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
             view=cached_targets(study_of(wildcards)),
         ),
-        weights=lambda wildcards: [] if is_given(wildcards) else weights_of(wildcards),
+        weights=lambda wildcards: [] if is_precomputed(wildcards) else weights_of(wildcards),
         backbone=more_weights_of,
     output:
-        f"{RESULTS}/{{study}}/target_passes/{{model}}.json",
+        f"{RESULTS}/{{study}}/target_embeddings/{{model}}.json",
     log:
-        f"{RESULTS}/{{study}}/logs/target_passes/{{model}}.log",
+        f"{RESULTS}/{{study}}/logs/target_embeddings/{{model}}.log",
     benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/target_passes/{{model}}.tsv"
+        f"{RESULTS}/{{study}}/benchmarks/target_embeddings/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_given(wildcards) else 0,
+        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_precomputed(wildcards) else 0,
         mem_mb=memory(6000),
         runtime=minutes(240),
     params:
@@ -78,8 +78,8 @@ rule target_passes:
         classes=of_study("classes"),
         targets=lambda wildcards: cached_targets(study_of(wildcards)),
         kinds=of_study("target_kinds"),
-        settings=of_study("passes"),
+        settings=of_study("extra_outputs"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of("target_passes.py", model_of(wildcards).module),
+        code=lambda wildcards: code_of("target_embeddings.py", model_of(wildcards).module),
     script:
-        "../workflow/scripts/target_passes.py"
+        "../workflow/scripts/target_embeddings.py"

@@ -1,4 +1,4 @@
-"""Further forward passes of one model: those that a metric or an analysis of the study needs."""
+"""Extra inference outputs of one model: those that a metric or an analysis of the study needs."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from stamp.core.artifacts import read_json, read_table
 from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.images.pixels import PixelCache
-from stamp.inference.extraction import Images
-from stamp.inference.pass_jobs import Job, write_none
+from stamp.inference.extra_outputs.extraction import Images
+from stamp.inference.extra_outputs.job import Job, write_none
 
 
 def main(smk):

@@ -1,4 +1,4 @@
-"""Further forward passes: the network's own numbers, kept by what they were made from."""
+"""Extra inference outputs: the network's own numbers, kept by what they were made from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-import passes as script
+import extra_outputs as script
 from stamp.config.analyses import PASSES
 from stamp.config.extra_outputs import DEFAULTS, KINDS, OF_STUDY, OF_TARGETS, in_order
 from stamp.config.metrics import METRICS
@@ -24,9 +24,16 @@ from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json,
 from stamp.core.errors import UserError
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS
 from stamp.images.pixels import PixelCache
-from stamp.inference import extraction
-from stamp.inference.extraction import RECIPES, Images, Model, dropout_layers, make_all, noise
-from stamp.inference.passes import NotAvailable, file_digest, note_of, read_pass
+from stamp.inference.extra_outputs import extraction
+from stamp.inference.extra_outputs.extraction import (
+    RECIPES,
+    Images,
+    Model,
+    dropout_layers,
+    make_all,
+    noise,
+)
+from stamp.inference.extra_outputs.manifest import NotAvailable, file_digest, note_of, read_output
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded
 from stamp.models.torchvision_ops import timm
@@ -81,7 +88,7 @@ def run(
     load = lambda: Model(what, CLASSES, images, settings, SEED, "cpu")  # noqa: E731
     card = {"model": "m", "view": "source"}
     entries = make_all(folder, "m", kinds, made_from or {"load": 1}, settings, load, card)
-    write_json(folder / "m.json", {"model": "m", "study": "s", "passes": entries})
+    write_json(folder / "m.json", {"model": "m", "study": "s", "extra_outputs": entries})
     return folder / "m.json"
 
 
@@ -99,11 +106,11 @@ def pixels_of(images: Images) -> torch.Tensor:
 def test_every_kind_has_a_recipe_and_nobody_asks_for_another() -> None:
     assert list(RECIPES) == list(KINDS)
     assert {kind for kinds in PASSES.values() for kind in kinds} <= set(KINDS)
-    assert {kind for metric in METRICS for kind in metric.passes} <= set(KINDS)
+    assert {kind for metric in METRICS for kind in metric.extra_outputs} <= set(KINDS)
     used = {setting for settings in KINDS.values() for setting in settings}
     assert used == {*DEFAULTS, *OF_STUDY} and not set(DEFAULTS) & set(OF_STUDY)
     assert in_order(["tta", "flip", "tta"]) == ["flip", "tta"]
-    with pytest.raises(ValueError, match="unknown kinds of passes"):
+    with pytest.raises(ValueError, match="unknown kinds of extra outputs"):
         in_order(["flop"])
 
 
@@ -122,7 +129,7 @@ def test_the_first_pool_images_and_the_pairs_within_them_are_taken(images: Image
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_changed_pictures_are_forwarded(tmp_path: Path, images: Images, name: str) -> None:
     module = network()
-    found = read_pass(run(tmp_path, images, module, [name]), name, IDS)
+    found = read_output(run(tmp_path, images, module, [name]), name, IDS)
     changed = AUGMENTATIONS[name](pixels_of(images), IDS[:COUNT], SEED)
     assert np.allclose(found["logits"], outputs(module, changed), atol=1e-4)
     assert found["rows"].tolist() == list(range(COUNT))
@@ -131,7 +138,7 @@ def test_changed_pictures_are_forwarded(tmp_path: Path, images: Images, name: st
 
 def test_the_fixed_views_are_planes_of_one_array(tmp_path: Path, images: Images) -> None:
     module = network()
-    found = read_pass(run(tmp_path, images, module, ["tta"]), "tta", IDS)["logits"]
+    found = read_output(run(tmp_path, images, module, ["tta"]), "tta", IDS)["logits"]
     assert found.shape == (9, COUNT, CLASSES)
     for plane, view in enumerate(VIEWS.values()):
         assert np.allclose(found[plane], outputs(module, view(pixels_of(images))), atol=1e-4)
@@ -139,7 +146,7 @@ def test_the_fixed_views_are_planes_of_one_array(tmp_path: Path, images: Images)
 
 def test_features_lead_to_the_logits_and_cover_every_row(tmp_path: Path, images: Images) -> None:
     module: Any = network()
-    found = read_pass(run(tmp_path, images, module, ["features"]), "features", IDS)
+    found = read_output(run(tmp_path, images, module, ["features"]), "features", IDS)
     assert set(found) == {"features", "early", "mid", "late", "penultimate"}
     with torch.no_grad():
         logits = module.fc(torch.from_numpy(found["features"])).numpy()
@@ -151,7 +158,7 @@ def test_features_lead_to_the_logits_and_cover_every_row(tmp_path: Path, images:
 
 def test_turned_pictures_have_features_of_their_own(tmp_path: Path, images: Images) -> None:
     module: Any = network()
-    found = read_pass(run(tmp_path, images, module, ["rotations"]), "rotations", IDS)
+    found = read_output(run(tmp_path, images, module, ["rotations"]), "rotations", IDS)
     for plane, quarters in enumerate((1, 2, 3)):
         turned = torch.from_numpy(np.rot90(pixels_of(images).numpy(), quarters, axes=(1, 2)).copy())
         with torch.no_grad():
@@ -198,33 +205,33 @@ def test_features_of_targets_lead_to_their_logits(
     card = {"model": "m", "view": "targets"}
     load = lambda: Model(loaded(module), CLASSES, images, SETTINGS, SEED, "cpu")  # noqa: E731
     entries = make_all(tmp_path, "m", ["targets"], {}, SETTINGS, load, card)
-    write_json(tmp_path / "m.json", {"model": "m", "study": "s", "passes": entries})
-    found = read_pass(tmp_path / "m.json", "targets", images.ids)
+    write_json(tmp_path / "m.json", {"model": "m", "study": "s", "extra_outputs": entries})
+    found = read_output(tmp_path / "m.json", "targets", images.ids)
     assert found["rows"].tolist() == images.rows.tolist()
     assert entries["targets"]["forwarded"] == len(images.rows)
     with torch.no_grad():
         logits = module.fc(torch.from_numpy(found["features"])).numpy()
     assert np.allclose(logits, outputs(module, torch.from_numpy(pixels[images.rows])), atol=1e-4)
     with pytest.raises(UserError, match="ids"):
-        read_pass(tmp_path / "m.json", "targets", images.ids[::-1])
+        read_output(tmp_path / "m.json", "targets", images.ids[::-1])
 
 
 def test_a_linear_model_has_features_but_no_taps_and_says_why(
     tmp_path: Path, images: Images
 ) -> None:
     manifest = run(tmp_path, images, network("linear", {}), EVERY)
-    found = read_pass(manifest, "features", IDS)
+    found = read_output(manifest, "features", IDS)
     assert set(found) == {"features"} and found["features"].shape == (len(IDS), SIZE * SIZE)
     entry = extraction.kept(tmp_path, "features", "m", read_key(manifest, "features"))
     assert entry is not None and entry["taps"] == "no blocks are known in Linear"
     with pytest.raises(NotAvailable, match="no blocks are known in Linear"):
-        read_pass(manifest, "gradcam")
+        read_output(manifest, "gradcam")
     with pytest.raises(NotAvailable, match="no dropout layer with p > 0"):
-        read_pass(manifest, "dropout")
+        read_output(manifest, "dropout")
 
 
 def read_key(manifest: Path, kind: str) -> str:
-    return read_json(manifest)["passes"][kind]["key"]
+    return read_json(manifest)["extra_outputs"][kind]["key"]
 
 
 class BlackBox(nn.Module):
@@ -246,14 +253,14 @@ def test_a_black_box_gives_outputs_and_a_reason_for_all_else(
     refused = {}
     for kind in EVERY:
         try:
-            read_pass(manifest, kind, IDS)
+            read_output(manifest, kind, IDS)
         except NotAvailable as reason:
             refused[kind] = str(reason)
     assert set(refused) == {"features", "rotations", "gradcam", "dropout", "jacobian"}
     assert refused["jacobian"].startswith("gradients can't be taken: no path leads")
     assert refused["features"] == "its last linear layer is not known"
     assert refused["gradcam"] == "no blocks are known in BlackBox"
-    assert "features" not in read_pass(manifest, "composite")
+    assert "features" not in read_output(manifest, "composite")
 
 
 class Ends(nn.Module):
@@ -282,7 +289,7 @@ def test_only_dropout_is_on_and_its_passes_scatter_as_they_should(
     torch.manual_seed(3)
     module = Ends(0.2).eval()
     settings = {**SETTINGS, "samples": 300}
-    found = read_pass(run(tmp_path, images, module, ["dropout"], settings), "dropout", IDS)
+    found = read_output(run(tmp_path, images, module, ["dropout"], settings), "dropout", IDS)
     assert found["logits"].shape == (300, COUNT, CLASSES)
     x = ((pixels_of(images).permute(0, 3, 1, 2).float() / 255 - 0.4) / 0.25).flatten(1)
     x = x / np.sqrt(1 + 1e-5)  # the norm in eval mode: mean 0, variance 1
@@ -303,10 +310,10 @@ def test_dropout_passes_repeat_and_leave_the_random_state_alone(
     torch.manual_seed(3)
     module = Ends(0.2).eval()
     state = torch.get_rng_state()
-    first = read_pass(run(tmp_path / "1", images, module, ["dropout"]), "dropout")["logits"]
+    first = read_output(run(tmp_path / "1", images, module, ["dropout"]), "dropout")["logits"]
     assert torch.equal(torch.get_rng_state(), state)
     torch.manual_seed(99)
-    again = read_pass(run(tmp_path / "2", images, module, ["dropout"]), "dropout")["logits"]
+    again = read_output(run(tmp_path / "2", images, module, ["dropout"]), "dropout")["logits"]
     assert np.array_equal(first, again)
     assert not np.allclose(first[0], first[1])
 
@@ -315,7 +322,7 @@ def test_dropout_that_drops_nothing_does_not_count(tmp_path: Path, images: Image
     assert dropout_layers(Ends(0.0)) == []
     manifest = run(tmp_path, images, Ends(0.0).eval(), ["dropout"])
     with pytest.raises(NotAvailable, match="it has no dropout layer with p > 0"):
-        read_pass(manifest, "dropout")
+        read_output(manifest, "dropout")
 
 
 def test_dropout_before_the_last_layer_is_named_as_what_it_is(
@@ -324,7 +331,7 @@ def test_dropout_before_the_last_layer_is_named_as_what_it_is(
     module = Ends(0.0).eval()
     manifest = run(tmp_path, images, module, ["dropout"], {**SETTINGS, "head_dropout": 0.1})
     assert note_of(manifest, "dropout").startswith("dropout of 0.1 before the last layer")
-    found = read_pass(manifest, "dropout")["logits"]
+    found = read_output(manifest, "dropout")["logits"]
     assert found.std(axis=0).min() > 0
     assert not any(part._forward_pre_hooks for part in module.modules())
 
@@ -350,10 +357,10 @@ def test_maps_of_a_symmetric_network_overlap_fully_and_those_of_others_do_not(
     tmp_path: Path, images: Images
 ) -> None:
     torch.manual_seed(1)
-    same = read_pass(run(tmp_path / "1", images, Symmetric().eval(), ["gradcam"]), "gradcam", IDS)
+    same = read_output(run(tmp_path / "1", images, Symmetric().eval(), ["gradcam"]), "gradcam", IDS)
     known = same["dice"][np.isfinite(same["dice"])]
     assert len(known) > COUNT / 2 and known.min() > 0.98
-    other = read_pass(run(tmp_path / "2", images, network(), ["gradcam"]), "gradcam", IDS)
+    other = read_output(run(tmp_path / "2", images, network(), ["gradcam"]), "gradcam", IDS)
     assert np.nanmean(other["dice"]) < 0.9
     assert other["pair_dice"].shape == (COUNT // 2,)
 
@@ -362,7 +369,7 @@ def test_a_pair_of_one_picture_overlaps_fully(tmp_path: Path, images: Images) ->
     place = np.arange(5)
     twice = replace(images, pairs=(place, place))
     torch.manual_seed(1)
-    found = read_pass(run(tmp_path, twice, Symmetric().eval(), ["gradcam"]), "gradcam")
+    found = read_output(run(tmp_path, twice, Symmetric().eval(), ["gradcam"]), "gradcam")
     assert np.all((found["pair_dice"] == 1) | np.isnan(found["pair_dice"]))
     assert np.isfinite(found["pair_dice"]).any()
 
@@ -371,7 +378,7 @@ def test_perturbations_have_the_norm_asked_for_and_move_a_linear_model_as_they_m
     tmp_path: Path, images: Images
 ) -> None:
     module: Any = network("linear", {})
-    found = read_pass(run(tmp_path, images, module, ["perturbed"]), "perturbed", IDS)
+    found = read_output(run(tmp_path, images, module, ["perturbed"]), "perturbed", IDS)
     x = (pixels_of(images).permute(0, 3, 1, 2).float() / 255 - 0.4) / 0.25
     length = np.linalg.norm(x.flatten(1).numpy(), axis=1)
     assert np.allclose(found["norms"], 0.01 * length[None], rtol=1e-5)
@@ -403,7 +410,7 @@ def test_a_linear_model_is_as_steep_as_its_weights_and_outputs_say(
     module.head.weight.data = weight
     settings = {**SETTINGS, "task": task, "power_iterations": 60, "jacobian_images": 7}
     manifest = run(tmp_path, images, loaded(module, missing), ["jacobian"], settings)
-    found = read_pass(manifest, "jacobian", IDS)
+    found = read_output(manifest, "jacobian", IDS)
     assert found["rows"].tolist() == list(range(7))
     there = [c for c in range(CLASSES) if c not in missing]
     z = outputs(module, pixels_of(images))[:7, there].astype(float) / 2
@@ -425,7 +432,7 @@ def test_steepness_does_not_depend_on_the_batch_and_repeats(
     for size in (1, 5, 24, 24):
         monkeypatch.setattr(extraction, "SMALLEST_BATCH", size)
         manifest = run(tmp_path / f"{size}{len(found)}", images, network(), ["jacobian"])
-        found.append(read_pass(manifest, "jacobian", IDS)["norms"])
+        found.append(read_output(manifest, "jacobian", IDS)["norms"])
     assert found[0].std() > 0
     assert np.allclose(found[0], found[1], rtol=1e-4) and np.allclose(found[1], found[2], rtol=1e-4)
     assert np.array_equal(found[2], found[3])
@@ -434,7 +441,7 @@ def test_steepness_does_not_depend_on_the_batch_and_repeats(
 def test_no_small_step_is_steeper_than_the_jacobian(tmp_path: Path, images: Images) -> None:
     settings = {**SETTINGS, "perturbation_norm": 1e-3, "jacobian_images": 6}
     manifest = run(tmp_path, images, network(), ["perturbed", "jacobian"], settings)
-    steps, norms = (read_pass(manifest, kind) for kind in ("perturbed", "jacobian"))
+    steps, norms = (read_output(manifest, kind) for kind in ("perturbed", "jacobian"))
     before, after = (
         1 / (1 + np.exp(-steps[name].astype(float) / 2)) for name in ("base", "logits")
     )
@@ -482,9 +489,9 @@ def test_a_network_that_can_not_be_differentiated_has_a_reason_and_no_file(
     for name, (module, reason) in cases.items():
         manifest = run(tmp_path / name, images, module.eval(), ["jacobian", "distances"])
         with pytest.raises(NotAvailable, match=f"gradients can't be taken: .*{reason}"):
-            read_pass(manifest, "jacobian")
+            read_output(manifest, "jacobian")
         assert [file.name for file in (tmp_path / name / "jacobian").iterdir()] == ["m.json"]
-        assert len(read_pass(manifest, "distances", IDS)["squared"]) == 13
+        assert len(read_output(manifest, "distances", IDS)["squared"]) == 13
 
 
 def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_pictures(
@@ -492,7 +499,7 @@ def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_pictures(
 ) -> None:
     mean, std = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
     colour = Loaded(nn.Flatten(), mean, std)  # gray pictures go to all of its channels
-    found = read_pass(run(tmp_path, images, colour, ["distances"]), "distances", IDS)
+    found = read_output(run(tmp_path, images, colour, ["distances"]), "distances", IDS)
     assert found["a"].tolist() == list(range(0, 26, 2))
     pixels = images.cache.rows(0, 30)[..., 0].astype(float) / 255
     for a, b, squared in zip(found["a"], found["b"], found["squared"], strict=True):
@@ -505,7 +512,7 @@ def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_pictures(
 def test_classes_that_a_model_has_not_stay_missing(tmp_path: Path, images: Images) -> None:
     manifest = run(tmp_path, images, loaded(network(), missing=(1,)), ["flip", "tta", "perturbed"])
     for kind in ("flip", "tta", "perturbed"):
-        found = read_pass(manifest, kind)["logits"]
+        found = read_output(manifest, kind)["logits"]
         assert np.isnan(found[..., 1]).all() and np.isfinite(found[..., [0, 2]]).all()
 
 
@@ -522,7 +529,7 @@ def test_outputs_that_are_no_numbers_are_a_reason_and_leave_no_file(
 ) -> None:
     manifest = run(tmp_path, images, Fragile(), ["rotation"])
     with pytest.raises(NotAvailable, match="outputs are not finite"):
-        read_pass(manifest, "rotation")
+        read_output(manifest, "rotation")
     assert [file.name for file in (tmp_path / "rotation").iterdir()] == ["m.json"]
 
 
@@ -618,7 +625,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, images: Images, made: list
     assert made == ["flip", "flip"] and file.read_bytes() == right
     file.unlink()
     with pytest.raises(UserError, match=r"m\.safetensors: is gone"):
-        read_pass(manifest, "flip")
+        read_output(manifest, "flip")
 
 
 def test_passes_of_other_images_or_of_another_making_are_refused(
@@ -626,16 +633,16 @@ def test_passes_of_other_images_or_of_another_making_are_refused(
 ) -> None:
     manifest = run(tmp_path, images, network(), ["flip", "features"])
     with pytest.raises(UserError, match="made with ids"):
-        read_pass(manifest, "flip", [f"x{one}" for one in IDS])
+        read_output(manifest, "flip", [f"x{one}" for one in IDS])
     with pytest.raises(UserError, match="made with ids"):
-        read_pass(manifest, "features", IDS[:-1])
+        read_output(manifest, "features", IDS[:-1])
     with pytest.raises(NotAvailable, match="'tta' was not asked for"):
-        read_pass(manifest, "tta")
+        read_output(manifest, "tta")
     old = manifest.read_text()
     run(tmp_path, images, network(), ["flip"], made_from={"load": 2})
     manifest.write_text(old)
     with pytest.raises(UserError, match="made with key"):
-        read_pass(manifest, "flip")
+        read_output(manifest, "flip")
 
 
 def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images: Images) -> None:
@@ -645,7 +652,7 @@ def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images
         network(),
         ["features", "tta", "gradcam", "perturbed", "jacobian", "distances"],
     )
-    entries = read_json(manifest)["passes"]
+    entries = read_json(manifest)["extra_outputs"]
     done = {kind: (entry["images"], entry["forwarded"]) for kind, entry in entries.items()}
     assert done == {
         "features": (30, 30),
@@ -682,4 +689,4 @@ def test_a_model_whose_outputs_were_given_has_a_reason_for_every_kind(tmp_path: 
     script.main(job)
     for kind in ("features", "flip"):
         with pytest.raises(NotAvailable, match="its outputs were given"):
-            read_pass(tmp_path / "m.json", kind)
+            read_output(tmp_path / "m.json", kind)

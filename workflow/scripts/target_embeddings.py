@@ -1,4 +1,4 @@
-"""Further forward passes of one model on the images of the targets."""
+"""Extra inference outputs of one model on the images of the targets."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ from stamp.core.artifacts import read_table
 from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.images.pixels import PixelCache
-from stamp.inference.extraction import Images
-from stamp.inference.pass_jobs import Job, write_none
-from stamp.inference.passes import TARGETS
+from stamp.inference.extra_outputs.extraction import Images
+from stamp.inference.extra_outputs.job import Job, write_none
+from stamp.inference.extra_outputs.manifest import TARGETS
 
 
 def main(smk):

@@ -1,4 +1,4 @@
-"""Further forward passes of one model, kept on disk: their manifest, and how they are read.
+"""Extra inference outputs of one model, kept on disk: their manifest, and how they are read.
 
 A manifest lists every kind that was asked for, with its file or with the reason why the model has
 none. The files are no outputs of a rule: each is kept beside a small record with the key of what it
@@ -26,14 +26,14 @@ from stamp.core.artifacts import (
 from stamp.core.errors import UserError
 
 VIEW, TARGETS = "source", "targets"
-GIVEN = "its outputs were given, and nothing can be run"
+PRECOMPUTED = "its outputs were given, and nothing can be run"
 
 
 class NotAvailable(LookupError):
     """A kind of pass that a model can't give; its text is the reason."""
 
 
-def read_pass(
+def read_output(
     manifest: str | Path, kind: str, ids: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
     """The arrays of one kind of pass.
@@ -43,9 +43,9 @@ def read_pass(
     raises :class:`NotAvailable` with the reason.
     """
     record = read_json(manifest)
-    if kind not in record["passes"]:
+    if kind not in record["extra_outputs"]:
         raise NotAvailable(f"the pass '{kind}' was not asked for")
-    entry = record["passes"][kind]
+    entry = record["extra_outputs"][kind]
     if "reason" in entry:
         raise NotAvailable(entry["reason"])
     file = Path(manifest).parent / entry["file"]
@@ -64,7 +64,7 @@ def read_pass(
 
 def note_of(manifest: str | Path, kind: str) -> str:
     """What is to know of a kind of pass, such as a dropout that the model itself has not."""
-    return read_json(manifest)["passes"].get(kind, {}).get("note", "")
+    return read_json(manifest)["extra_outputs"].get(kind, {}).get("note", "")
 
 
 def key_of(made_from: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from stamp.core.artifacts import read_json
 
 COLUMNS = {
     "model": pl.String,  # null for what is done once for all models
-    "stage": pl.String,  # logits, calibrate, score, passes, metrics, lines
+    "stage": pl.String,  # logits, calibrate, score, extra_outputs, metrics, agreement_on_the_line
     "part": pl.String,  # the view or the kind of pass
     "images": pl.Int64,
     "seconds": pl.Float64,
@@ -53,18 +53,18 @@ def job_rows(
     ]
 
 
-def pass_rows(manifests: Mapping[str, str | Path]) -> list[dict[str, Any]]:
+def extra_output_rows(manifests: Mapping[str, str | Path]) -> list[dict[str, Any]]:
     """One row a model and kind of further pass that is available, from the manifests."""
     return [
         {
             "model": model,
-            "stage": "passes",
+            "stage": "extra_outputs",
             "part": kind,
             "images": entry["forwarded"],
             "seconds": entry["seconds"],
         }
         for model, file in manifests.items()
-        for kind, entry in read_json(file)["passes"].items()
+        for kind, entry in read_json(file)["extra_outputs"].items()
         if "reason" not in entry
     ]
 
