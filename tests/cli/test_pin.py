@@ -226,7 +226,7 @@ def test_the_shipped_zoos_can_be_edited_in_place(name: str) -> None:
 
 
 def test_the_shipped_zoos_are_pinned_to_the_commits_that_the_page_lists() -> None:
-    page = (ROOT / "docs" / "pins.md").read_text()
+    page = (ROOT / "resources" / "pins.md").read_text()
     revisions: dict[str, set[str | None]] = {}
     for name in ("natural", "medical"):
         for place in places(read_zoo(ROOT / "config" / "zoo" / f"{name}.yaml")):
