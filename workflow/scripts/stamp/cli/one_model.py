@@ -30,7 +30,8 @@ from stamp.config.plan import (
 )
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.core.errors import UserError, suggest
-from stamp.data.pair_table import source_rows, study_pairs
+from stamp.data.pairs import study_pairs
+from stamp.data.source_view import SourceViewSettings, source_view
 from stamp.data.views import keep, label_columns, select
 from stamp.inference.outputs import Outputs, combined, read_outputs
 from stamp.report.scoreboard import model_row
@@ -110,7 +111,7 @@ def own_settings(
 ) -> Settings:
     """Settings without a study: as many pairs and calibration images as there are, up to a limit.
 
-    ``pairs`` has ``split`` (a list) and ``semantic``, and may have ``largest``; ``calibration`` has
+    ``pairs`` has ``split`` (a list) and ``semantic``, may have ``max_pairs``; ``calibration`` has
     ``split`` and may have ``count``.
     """
     rows = select(named.index, {"split": pairs["split"]}, f"{named.name}: pairs")
@@ -207,9 +208,9 @@ def audit(
     )
     task, classes, seed = settings.task, settings.classes, settings.seed
     pairs = study_pairs(rows, settings.pairs, task, classes, seed, f"{where}: pairs")
-    held_out = (settings.calibration["split"], settings.calibration["n_images"])
-    how = (settings.images, held_out, task, classes, seed, where)
-    source = source_rows(named.index, pairs, *how)
+    split, number = settings.calibration["split"], settings.calibration["n_images"]
+    how = SourceViewSettings(settings.images, split, number, task, classes, seed)
+    source = source_view(named.index, pairs, how, where)
     views = {"source": source}
     if settings.id:
         known = keep(named.index, task, classes, f"{where}: view 'id'")
