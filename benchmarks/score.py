@@ -10,7 +10,9 @@ import polars as pl
 from benchmarks.row import Row
 from benchmarks.timing import alternate
 from stamp.data.pairs import class_pairs, endpoints, pool, random_pairs
-from stamp.scoring.stamp import Score, probabilities, score, squared_distances, stamp
+from stamp.scoring.bootstrap import BootstrapSettings
+from stamp.scoring.score import Score, score
+from stamp.scoring.stamp import probabilities, squared_distances, stamp
 
 CLASSES, IMAGES_A_CLASS, PAIRS, RESAMPLES = 1_000, 48, 2_000, 10_000
 FEW_RESAMPLES = 50
@@ -73,7 +75,8 @@ def main() -> list[Row]:
 
     def whole(resamples: int = RESAMPLES) -> Score:
         outputs = probabilities(logits, "multiclass", 1.3)
-        return score(outputs, within, across, groups, unit="image", resamples=resamples)
+        settings = BootstrapSettings(resamples=resamples, unit="image")
+        return score(outputs, within, across, groups, "different_group", settings)
 
     times = alternate(
         {

@@ -62,24 +62,3 @@ def test_multilabel_values_other_than_0_and_1_name_image_and_class() -> None:
 def test_a_missing_label_column_is_suggested() -> None:
     with pytest.raises(UserError, match=r"no label column 'Edema': did you mean 'edema'"):
         views.labels(index(edema=[0] * 6), "multilabel", ["Edema"], "d")
-
-
-def test_the_source_view_has_pool_then_calibration_and_refuses_an_overlap() -> None:
-    rows = index()
-    calibration = rows.filter(pl.col("split") == "cal")
-    view = views.source_view(rows, ["i4", "i1"], calibration, "here")
-    assert view.select("image", "role").rows() == [
-        ("i4", "pool"),
-        ("i1", "pool"),
-        ("i5", "calibration"),
-    ]
-    with pytest.raises(UserError, match="image 'i5' is in the calibration split and in the pool"):
-        views.source_view(rows, ["i5", "i1"], calibration, "here")
-
-
-def test_too_few_calibration_images_are_an_error_not_a_smaller_sample() -> None:
-    with pytest.raises(UserError, match="6 calibration images are there, 7 were asked for"):
-        views.calibration_rows(index(), 7, 0, "here")
-    chosen = views.calibration_rows(index(), 3, 0, "here")
-    shuffled = views.calibration_rows(index().reverse(), 3, 0, "here")
-    assert chosen["image"].to_list() == shuffled["image"].to_list()

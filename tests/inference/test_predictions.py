@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,11 +189,10 @@ def test_a_streamed_evaluation_is_that_of_the_logits(
     among = np.array([0, 1, 2, 5])
     outputs = read_predictions(view, run(view, among, monkeypatch), "m")
     rows, kept = combined([outputs], None)
-    streamed = evaluate.evaluate_multiclass(rows, kept, CLASSES, among, {}, True, "here")
+    how = evaluate.EvaluationSettings("multiclass", CLASSES, among=among)
+    streamed = evaluate.evaluate_view(rows, kept, replace(how, streamed=True), "here")
     whole = Outputs(pl.read_parquet(view), logits_of(view), 1)
-    plain = evaluate.evaluate_multiclass(
-        whole.rows, whole.logits, CLASSES, among, {}, False, "here"
-    )
+    plain = evaluate.evaluate_view(whole.rows, whole.logits, how, "here")
     assert streamed.equals(plain)
     z = logits_of(view)
     right = [

@@ -30,7 +30,7 @@ from stamp.report.analyses.strata import figure as strata_figure
 from stamp.report.analyses.strata import table as strata
 from stamp.report.analyses.temperature import table as temperature
 from stamp.report.analysis import Data
-from stamp.scoring.score import N_PAIRS, Design, score_at_n_pairs, score_pool
+from stamp.scoring.score import N_PAIRS, ScoreSettings, score_at_n_pairs, score_pool
 
 SETTINGS = {"permutations": 400, "resamples": 200, "level": 0.9}
 MODULES = {
@@ -186,7 +186,7 @@ def pool_and_pairs() -> tuple[Outputs, pl.DataFrame]:
     return Outputs(rows, logits, 7), pl.DataFrame(table, schema=["a", "b", "kind"], orient="row")
 
 
-DESIGN = Design("multiclass", list("abcd"), "class", "different_group", 50, 60, 0.9, 2)
+DESIGN = ScoreSettings("multiclass", list("abcd"), "class", "different_group", 50, True, 60, 0.9, 2)
 
 
 def test_fewer_pairs_are_scored_on_the_first_pairs_and_the_same_outputs() -> None:
@@ -222,7 +222,7 @@ def test_the_score_script_writes_the_counts_beside_and_leaves_its_own_table_alon
     made = {"model": "m", "ids": ids_digest(view["image"]), "parameters": 7}
     write_arrays(tmp_path / "m.safetensors", {"logits": pool.logits}, made)
     write_json(tmp_path / "calibration.json", {"value": 1.7})
-    settings = {name: getattr(DESIGN, name) for name in Design.__dataclass_fields__}
+    settings = {name: getattr(DESIGN, name) for name in ScoreSettings.__dataclass_fields__}
 
     class Params(dict):
         __getattr__ = dict.__getitem__
@@ -233,7 +233,7 @@ def test_the_score_script_writes_the_counts_beside_and_leaves_its_own_table_alon
             name: tmp_path / f"{name}{len(numbers)}" for name in ("scores", "n_pairs", "draws")
         }
         job = SimpleNamespace(
-            params=Params(**settings, n_pairs_sweep=numbers, scale=True, leaks=False),
+            params=Params(**settings, n_pairs_sweep=numbers, leaks=False),
             wildcards=SimpleNamespace(model="m", study="s"),
             input=SimpleNamespace(
                 view=tmp_path / "view.parquet",

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from scipy import special
 
 from stamp.core.errors import UserError
-from stamp.scoring.calibrate import HIGHEST, LOWEST, exclusion, fit_temperature
+from stamp.scoring.calibrate import (
+    HIGHEST,
+    LOWEST,
+    ExclusionThresholds,
+    exclusion,
+    fit_temperature,
+)
 
 
 def multiclass(seed, n=400, classes=5, scale=1.5):
@@ -152,10 +158,15 @@ def test_each_rule_sets_apart_what_it_says(rule, temperature, performance, task,
 
 def test_a_reason_names_the_number_and_the_threshold():
     assert exclusion("temperature", 4.25, 0.9, "multiclass", 10) == "temperature 4.25 is above 3"
-    assert exclusion("temperature", 4.25, 0.9, "multiclass", 10, temperature_above=5) is None
-    why = exclusion("chance", 1.0, 0.3, "multiclass", 10, chance_factor=4)
+    assert (
+        exclusion(
+            "temperature", 4.25, 0.9, "multiclass", 10, ExclusionThresholds(temperature_above=5)
+        )
+        is None
+    )
+    why = exclusion("chance", 1.0, 0.3, "multiclass", 10, ExclusionThresholds(chance_factor=4))
     assert why == "calibration accuracy 0.300 is below 0.400, near chance"
-    why = exclusion("chance", 1.0, 0.58, "multilabel", 10, chance_auroc=0.6)
+    why = exclusion("chance", 1.0, 0.58, "multilabel", 10, ExclusionThresholds(chance_auroc=0.6))
     assert why == "calibration macro-AUROC 0.580 is below 0.600, near chance"
     with pytest.raises(UserError, match="did you mean 'chance'"):
         exclusion("chanse", 1.0, 0.5, "multiclass", 10)

@@ -12,16 +12,18 @@ from stamp.core.errors import UserError
 from stamp.inference.logits import check_outputs
 from stamp.inference.outputs import Outputs, merged, present
 from stamp.scoring.calibrate import fit_temperature
+from stamp.scoring.class_matched_score import class_matched_scores
 from stamp.scoring.evaluate import evaluate
-from stamp.scoring.score import Design, matched_rows, score_pool
+from stamp.scoring.score import ScoreSettings, score_pool
 
 CLASSES = ["Edema", "Mass", "Nodule"]
-DESIGN = Design(
+SETTINGS = ScoreSettings(
     task="multilabel",
     classes=CLASSES,
     semantic="temporal",
     random="different_group",
     number=40,
+    scale=True,
     resamples=50,
     level=0.95,
     seed=0,
@@ -53,7 +55,7 @@ def without(logits: np.ndarray, column: int) -> np.ndarray:
 
 
 def test_a_score_leaves_out_a_class_without_an_output(logits: np.ndarray) -> None:
-    gap = score_pool(pool(without(logits, 1)), pairs(60), "temporal", DESIGN, 1.0)
+    gap = score_pool(pool(without(logits, 1)), pairs(60), "temporal", SETTINGS, 1.0)
     p = expit(logits[:, [0, 2]])
     rows = np.arange(0, 60, 2)
     within = np.mean(np.sum((p[rows] - p[rows + 1]) ** 2, axis=1))
@@ -110,13 +112,14 @@ def test_a_merged_class_has_the_largest_of_its_parts_that_are_there(logits: np.n
 def test_a_matched_score_takes_a_merged_class_as_one_output(logits: np.ndarray) -> None:
     merge = {"Nodule/Mass": ["Mass", "Nodule"]}
     wanted = {"all": ["Nodule/Mass"], "edema": ["Edema"]}
-    rows = matched_rows(pool(logits), pairs(60), DESIGN, 1.0, wanted, merge)
+    rows = class_matched_scores(pool(logits), pairs(60), SETTINGS, 1.0, wanted, merge)
     single = logits[:, 1:].max(axis=1, keepdims=True)
-    alone = score_pool(pool(single), pairs(60), "temporal", DESIGN, 1.0)
-    assert rows[0]["stamp"] == pytest.approx(alone.stamp)
-    assert rows[0]["classes"] == "Nodule/Mass"
-    gap = matched_rows(pool(without(logits, 0)), pairs(60), DESIGN, 1.0, wanted, merge)
-    assert gap[1]["stamp"] is None and gap[0]["stamp"] == rows[0]["stamp"]
+    alone = score_pool(pool(single), pairs(60), "temporal", SETTINGS, 1.0)
+    assert rows["stamp"][0] == pytest.approx(alone.stamp)
+    assert rows["classes"][0] == "Nodule/Mass"
+    partial = pool(without(logits, 0))
+    gap = class_matched_scores(partial, pairs(60), SETTINGS, 1.0, wanted, merge)
+    assert gap["stamp"][1] is None and gap["stamp"][0] == rows["stamp"][0]
 
 
 def test_only_the_declared_gaps_may_be_not_finite() -> None:

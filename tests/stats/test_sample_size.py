@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stamp.scoring.stamp import analytic_se
+from stamp.scoring.bootstrap import analytic_se
 from stamp.stats.sample_size import half_width, outlook, pairs_needed, scaled
 
 

@@ -1,17 +1,18 @@
-"""Fit one model's temperature and say what each exclusion rule makes of it."""
+"""Fit one model's temperature and say which exclusion rules it breaks."""
 
 from stamp.core.artifacts import write_json
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
-from stamp.scoring.calibration import calibration_record
+from stamp.scoring.calibrate import ExclusionThresholds, calibrate
 
 
 def main(smk):
     params, model = smk.params, smk.wildcards.model
     held_out = read_outputs(smk.input.view, smk.input.logits, model).only("calibration")
+    thresholds = ExclusionThresholds(**params.rules)
     where = f"study '{smk.wildcards.study}': calibration"
-    settings = (params.task, params.classes, params.rules, params.minimum)
-    write_json(smk.output[0], calibration_record(held_out, *settings, model, where))
+    found = calibrate(held_out, params.task, params.classes, thresholds, params.minimum, where)
+    write_json(smk.output[0], {"model": model, **found})
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
 from stamp.report.profiles import as_table
 from stamp.report.profiles.material import Material
-from stamp.scoring.score import Design
+from stamp.scoring.score import ScoreSettings
 
 
 def main(smk):
     params, model, study = smk.params, smk.wildcards.model, smk.wildcards.study
     source = read_outputs(smk.input.view, smk.input.logits, model)
     pairs = read_table(smk.input.pairs, study=study)
-    design = Design(**{name: params[name] for name in Design.__dataclass_fields__})
+    design = ScoreSettings.from_params(params)
     temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
     manifest = str(smk.input.extra_outputs) if smk.input.extra_outputs else None
     material = Material.of(source, pairs, design, params.order, temperature, manifest)

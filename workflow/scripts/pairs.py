@@ -2,7 +2,7 @@
 
 from stamp.core.artifacts import read_table, write_table
 from stamp.core.errors import run
-from stamp.data.pair_table import study_pairs
+from stamp.data.pairs import study_pairs
 from stamp.data.views import select
 
 

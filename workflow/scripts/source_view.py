@@ -2,15 +2,13 @@
 
 from stamp.core.artifacts import read_table, write_table
 from stamp.core.errors import run
-from stamp.data.pair_table import source_rows
+from stamp.data.source_view import SourceViewSettings, source_view
 
 
 def main(smk):
-    params, study = smk.params, smk.wildcards.study
+    study, settings = smk.wildcards.study, SourceViewSettings.from_params(smk.params)
     index, pairs = read_table(smk.input.index), read_table(smk.input.pairs, study=study)
-    calibration = (params.split, params.number)
-    how = (params.task, params.classes, params.seed, f"study '{study}'")
-    rows = source_rows(index, pairs, params.images, calibration, *how)
+    rows = source_view(index, pairs, settings, f"study '{study}'")
     write_table(smk.output[0], rows, {"study": study, "view": "source"})
 
 

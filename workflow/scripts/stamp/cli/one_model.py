@@ -30,13 +30,14 @@ from stamp.config.plan import (
 )
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.core.errors import UserError, suggest
-from stamp.data.pair_table import source_rows, study_pairs
+from stamp.data.pairs import study_pairs
+from stamp.data.source_view import SourceViewSettings, source_view
 from stamp.data.views import keep, label_columns, select
 from stamp.inference.outputs import Outputs, combined, read_outputs
 from stamp.report.scoreboard import model_row
-from stamp.scoring.calibration import calibration_record
-from stamp.scoring.evaluate import evaluate_multiclass, evaluate_multilabel
-from stamp.scoring.score import Design, score_table
+from stamp.scoring.calibrate import ExclusionThresholds, calibrate
+from stamp.scoring.evaluate import EvaluationSettings, evaluate_view
+from stamp.scoring.score import ScoreSettings, score_table
 
 MOST_PAIRS, MOST_CALIBRATION = 2000, 500
 RULES = ("temperature_above", "chance_factor", "chance_auroc")
@@ -58,13 +59,14 @@ class Settings:
     seed: int
 
     @property
-    def design(self) -> Design:
-        return Design(
+    def design(self) -> ScoreSettings:
+        return ScoreSettings(
             task=self.task,
             classes=self.classes,
             semantic=self.pairs["semantic"],
             random=self.pairs["random"],
             number=self.pairs["n_pairs"],
+            scale=self.calibration["scale"],
             resamples=self.statistics["resamples"],
             level=self.statistics["level"],
             seed=self.seed,
@@ -109,7 +111,7 @@ def own_settings(
 ) -> Settings:
     """Settings without a study: as many pairs and calibration images as there are, up to a limit.
 
-    ``pairs`` has ``split`` (a list) and ``semantic``, and may have ``largest``; ``calibration`` has
+    ``pairs`` has ``split`` (a list) and ``semantic``, may have ``max_pairs``; ``calibration`` has
     ``split`` and may have ``count``.
     """
     rows = select(named.index, {"split": pairs["split"]}, f"{named.name}: pairs")
@@ -206,9 +208,9 @@ def audit(
     )
     task, classes, seed = settings.task, settings.classes, settings.seed
     pairs = study_pairs(rows, settings.pairs, task, classes, seed, f"{where}: pairs")
-    held_out = (settings.calibration["split"], settings.calibration["n_images"])
-    how = (settings.images, held_out, task, classes, seed, where)
-    source = source_rows(named.index, pairs, *how)
+    split, number = settings.calibration["split"], settings.calibration["n_images"]
+    how = SourceViewSettings(settings.images, split, number, task, classes, seed)
+    source = source_view(named.index, pairs, how, where)
     views = {"source": source}
     if settings.id:
         known = keep(named.index, task, classes, f"{where}: view 'id'")
@@ -222,14 +224,13 @@ def audit(
         model = Candidate(key, {**load, "preprocessing": pixels.settings})
         outputs = forwarded(views, model, classes, named, weights, device, threads)
     minimum = settings.statistics["minimum"]
-    rules = {rule: settings.calibration[rule] for rule in RULES}
+    thresholds = ExclusionThresholds(**{rule: settings.calibration[rule] for rule in RULES})
     at = f"{where}: calibration"
     held = outputs["source"].only("calibration")
-    record = calibration_record(held, task, classes, rules, minimum, key, at)
+    record = calibrate(held, task, classes, thresholds, minimum, at)
     leaks = not set(settings.pairs["split"]).isdisjoint(candidate.trained_on)
-    scale = settings.calibration["scale"]
     table, headline = score_table(
-        outputs["source"], pairs, settings.design, record["value"], scale, key, leaks
+        outputs["source"], pairs, settings.design, record["value"], key, leaks
     )
     nothing = pl.DataFrame(schema={"model": pl.String})
     return Audit(
@@ -303,8 +304,5 @@ def source_metric(outputs: list[Outputs], settings: Settings, minimum: int) -> p
     """How the model does on labeled source images: the pairs' own, or those of the study's id."""
     split = settings.id["split"] if settings.id else None
     rows, logits = combined(outputs, split)
-    where = f"'{settings.name}': source"
-    if settings.task == "multilabel":
-        return evaluate_multilabel(rows, logits, settings.classes, {}, {}, minimum, where)
-    every = np.arange(len(settings.classes))
-    return evaluate_multiclass(rows, logits, settings.classes, every, {}, False, where)
+    how = EvaluationSettings(settings.task, settings.classes, minimum)
+    return evaluate_view(rows, logits, how, f"'{settings.name}': source")

@@ -16,7 +16,7 @@ from stamp.config.plan import Study
 from stamp.core.errors import UserError
 from stamp.data.pairs import consecutive, semantic_pairs
 from stamp.data.views import COLUMNS, check_order, label_columns, labels, select
-from stamp.scoring.stamp import FEW_UNITS
+from stamp.scoring.bootstrap import FEW_UNITS
 from stamp.stats.sample_size import SCORES, VARIATION, outlook, pairs_needed, scaled
 
 SHOWN = 5  # classes that a line names one by one

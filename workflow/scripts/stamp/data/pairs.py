@@ -1,19 +1,21 @@
 """Which images are compared: semantic pairs within a group, random pairs across groups.
 
-A pairs frame has the columns ``a``, ``b`` (image ids), ``group_a``, ``group_b``. Every sample is
-a fixed random order of which a smaller count is a prefix, so that the number of pairs can change
-without any other image being needed.
+A pairs frame has the columns ``a``, ``b`` (image ids), ``group_a``, ``group_b``; that of a study
+also has the ``kind``. Every sample is a fixed random order of which a smaller count is a prefix, so
+that a smaller number of pairs needs no other image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from stamp.core.errors import UserError, suggest
+from stamp.data.views import label_columns
 
 KINDS = ("temporal", "labeled", "changed")
 MODES = ("all_consecutive", "one_per_group")
@@ -26,6 +28,50 @@ _FIRST_BLOCK = 4096
 _MOST_DRAWS = 1 << 26
 
 Indices = NDArray[np.int64]
+
+
+def study_pairs(
+    rows: pl.DataFrame,
+    settings: Mapping[str, Any],
+    task: str,
+    classes: Sequence[str],
+    seed: int,
+    where: str,
+) -> pl.DataFrame:
+    """All pairs of a study with their ``kind``, from the index rows that pairs may use.
+
+    The kind of the headline score comes first, random pairs last.
+    """
+    columns = label_columns(task, classes)
+    wanted = {settings["semantic"]: settings["max_pairs"]}
+    wanted |= {kind: count for kind, count in settings["also"].items() if kind not in wanted}
+    try:
+        parts = {
+            kind: _pairs_of_kind(rows, kind, count, settings, columns, seed)
+            for kind, count in wanted.items()
+        }
+        semantic = parts[settings["semantic"]]
+        images = endpoints(semantic) if settings["pool"] == "reuse" else rows
+        images = images.select("image", "group")
+        parts["random"] = random_pairs(images, settings["max_pairs"], seed, settings["random"])
+    except UserError as mistake:
+        raise UserError(f"{where}: {mistake}") from None
+    return pl.concat(part.with_columns(kind=pl.lit(kind)) for kind, part in parts.items())
+
+
+def _pairs_of_kind(
+    rows: pl.DataFrame,
+    kind: str,
+    count: int,
+    settings: Mapping[str, Any],
+    columns: Sequence[str],
+    seed: int,
+) -> pl.DataFrame:
+    """``count`` semantic pairs of one kind, in their fixed order."""
+    if kind == "class":
+        return class_pairs(rows, count, seed)
+    mode, order, same = settings["mode"], settings["order"], settings["same"]
+    return sample(semantic_pairs(rows, kind, mode, order, columns, same), count, seed, kind)
 
 
 def semantic_pairs(
@@ -41,7 +87,7 @@ def semantic_pairs(
     Pairs whose images differ in a column of ``same`` (such as the position of the patient) are
     left out.
 
-    Labels are filtered before one pair a group is taken: with ``one_per_group`` the labeled pool
+    Labels are filtered before one pair per group is taken: with ``one_per_group`` the labeled pool
     holds the first consecutive pair *with identical labels* of each group that has one. This is
     the rule that gives the 13,302 temporal and 9,927 labeled pairs of NIH ChestX-ray14 in file
     name order.
@@ -114,7 +160,7 @@ def class_pairs(index: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
     if available < count:
         raise UserError(
             f"{available} class pairs are eligible, {count} asked: "
-            "lower pairs.largest or use a split with more images a class"
+            "lower pairs.max_pairs or use a split with more images per class"
         )
     return _frame(rows, *_distinct_class_draws(starts, sizes, len(groups), count, seed))
 
@@ -171,7 +217,7 @@ def sample(
     """
     if count is not None and pairs.height < count:
         raise UserError(
-            f"{pairs.height} {kind} pairs are eligible, {count} asked: lower pairs.largest or "
+            f"{pairs.height} {kind} pairs are eligible, {count} asked: lower pairs.max_pairs or "
             "make more eligible (pairs.mode: all_consecutive, a larger split)"
         )
     ordered = pairs.sort("a", "b")
@@ -197,7 +243,7 @@ def _distinct_class_draws(
         if drawn > _MOST_DRAWS:
             raise UserError(
                 f"{len(codes)} distinct class pairs came of {drawn} draws, {count} asked: "
-                "lower pairs.largest, the small classes are used up"
+                "lower pairs.max_pairs, the small classes are used up"
             )
         group = rng.integers(0, len(sizes), size=size)
         first = rng.integers(0, sizes[group])
@@ -211,7 +257,7 @@ def _distinct_class_draws(
 
 
 def _blocks(seed: int, tag: int) -> Iterator[tuple[np.random.Generator, int]]:
-    """A generator and a number of draws a block, doubling: what is drawn never depends on need."""
+    """A generator and a number of draws per block, doubling: draws never depend on need."""
     size = _FIRST_BLOCK
     for block in range(1 << 30):
         yield np.random.default_rng([seed, tag, block]), size

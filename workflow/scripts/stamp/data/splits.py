@@ -1,4 +1,4 @@
-"""Splits drawn by a hash of who is in the picture: no unit crosses them, growing moves none."""
+"""Splits drawn by a hash of the group: no group is split, and a growing table moves nobody."""
 
 from __future__ import annotations
 

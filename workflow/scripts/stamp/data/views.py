@@ -22,7 +22,7 @@ COLUMNS = {
 
 
 def label_columns(task: str, classes: Sequence[str]) -> list[str]:
-    """The label columns of an index: ``label``, or one a class."""
+    """The label columns of an index: ``label``, or one per class."""
     return ["label"] if task == "multiclass" else list(classes)
 
 
@@ -124,33 +124,3 @@ def check_order(rows: pl.DataFrame, classes: Sequence[str], where: str) -> None:
             f"{first['label']} of the data set, but that number is '{of_study[int(wrong[0])]}' in "
             "the study: give the data set the option 'classes' in the study's order"
         )
-
-
-def calibration_rows(rows: pl.DataFrame, count: int, seed: int, where: str) -> pl.DataFrame:
-    """``count`` images of the calibration split, a fixed random choice; fewer are an error."""
-    if len(rows) < count:
-        raise UserError(
-            f"{where}: {len(rows)} calibration images are there, {count} were asked for"
-        )
-    order = np.random.default_rng([seed, 0xCA11]).permutation(len(rows))[:count]
-    return rows.sort("image")[np.sort(order)]
-
-
-def source_view(
-    index: pl.DataFrame, pool: Sequence[str], calibration: pl.DataFrame, where: str
-) -> pl.DataFrame:
-    """The pool's and the calibration images, each with its ``role``; they may not overlap."""
-    chosen = pl.DataFrame({"image": list(pool)}).join(
-        index, on="image", how="left", maintain_order="left"
-    )
-    shared = calibration.filter(pl.col("image").is_in(list(pool)))
-    if not shared.is_empty():
-        raise UserError(
-            f"{where}: image '{shared['image'][0]}' is in the calibration split and in the pool"
-        )
-    return pl.concat(
-        [
-            chosen.with_columns(role=pl.lit("pool")),
-            calibration.with_columns(role=pl.lit("calibration")),
-        ]
-    )

@@ -1,23 +1,36 @@
-"""Temperature scaling on held-out source images, and the rules that set models apart."""
+"""Temperature scaling on held-out source images, and the rules that exclude models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stamp.core.errors import UserError, suggest
+from stamp.data.views import labels as read_labels
+from stamp.inference.outputs import Outputs
+from stamp.scoring.evaluate import evaluate
 
 Array = NDArray[np.float64]
 
 LOWEST, HIGHEST = 0.05, 20.0
 RULES = ("temperature", "chance", "none")
-TEMPERATURE_ABOVE = 3.0
-CHANCE_FACTOR = 5.0
-CHANCE_AUROC = 0.55
 NO_LABELS = "no calibration image has a label: give calibration.split labeled images"
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusionThresholds:
+    """Where the rules of :func:`exclusion` draw the line."""
+
+    temperature_above: float = 3.0
+    chance_factor: float = 5.0
+    chance_auroc: float = 0.55
+
+
+DEFAULT_THRESHOLDS = ExclusionThresholds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,29 @@ class Temperature:
     nll_after: float
     bound: str | None
     n: int
+
+
+def calibrate(
+    held_out: Outputs,
+    task: str,
+    classes: Sequence[str],
+    thresholds: ExclusionThresholds,
+    minimum: int,
+    where: str,
+) -> dict[str, Any]:
+    """The fitted temperature of a model and its performance on the calibration images.
+
+    ``excluded`` has, for each rule, why it excludes the model, or None.
+    """
+    truth = read_labels(held_out.rows, task, classes, where)
+    fitted = fit_temperature(held_out.logits, truth, task)
+    domains = held_out.rows["domain"]
+    performance = evaluate(held_out.logits, truth, domains, task, classes, minimum)["value"][0]
+    known = float("nan") if performance is None else performance
+    excluded = {
+        rule: exclusion(rule, fitted.value, known, task, len(classes), thresholds) for rule in RULES
+    }
+    return {**asdict(fitted), "performance": performance, "excluded": excluded}
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike, task: str) -> Temperature:
@@ -75,11 +111,9 @@ def exclusion(
     performance: float,
     task: str,
     classes: int,
-    temperature_above: float = TEMPERATURE_ABOVE,
-    chance_factor: float = CHANCE_FACTOR,
-    chance_auroc: float = CHANCE_AUROC,
+    thresholds: ExclusionThresholds = DEFAULT_THRESHOLDS,
 ) -> str | None:
-    """Why a rule sets a model apart, or None where it does not.
+    """Why a rule excludes a model, or None where it does not.
 
     ``temperature`` (the paper's): T above 3. It is no test of a working head: of 89 public
     CIFAR-10 networks 15 had T > 3, with accuracies up to 81 %. ``chance``: source performance
@@ -89,13 +123,13 @@ def exclusion(
     """
     if rule not in RULES:
         raise UserError(f"unknown calibration.exclude '{rule}': {suggest(rule, RULES)}")
-    if rule == "temperature" and not temperature <= temperature_above:
-        return f"temperature {temperature:.3g} is above {temperature_above:g}"
+    if rule == "temperature" and not temperature <= thresholds.temperature_above:
+        return f"temperature {temperature:.3g} is above {thresholds.temperature_above:g}"
     if rule == "chance":
         name = "accuracy" if task == "multiclass" else "macro-AUROC"
-        least = chance_auroc
+        least = thresholds.chance_auroc
         if task == "multiclass":
-            least = min(chance_factor / classes, (1 + 1 / classes) / 2)
+            least = min(thresholds.chance_factor / classes, (1 + 1 / classes) / 2)
         if np.isnan(performance):
             return f"calibration {name} is not known"
         if performance < least:
@@ -118,33 +152,39 @@ def _present(z: Array, labels: ArrayLike, task: str) -> tuple[Array, Array]:
     return z[:, there], moved
 
 
-def _likelihood(z: Array, labels: ArrayLike, task: str) -> tuple[Callable[[float], float], int]:
+def _likelihood(z: Array, truth: Array, task: str) -> tuple[Callable[[float], float], int]:
     """The mean negative log likelihood as a function of T, and the number of terms it averages."""
     if task == "multiclass":
-        truth = np.asarray(labels, dtype=np.float64)
-        if len(truth) != len(z):
-            raise ValueError(f"{len(truth)} labels for {len(z)} rows of logits")
-        known = ~np.isnan(truth)
-        z, y = z[known], truth[known].astype(np.int64)
-        if not len(y):
-            raise UserError(NO_LABELS)
-        if not (np.array_equal(y, truth[known]) and y.min() >= 0 and y.max() < z.shape[1]):
-            raise UserError(
-                f"calibration labels are whole numbers from 0 to {z.shape[1] - 1}, "
-                f"found {truth[known].min():g} to {truth[known].max():g}"
-            )
-        # Relative to the true class; the maximum then keeps every exponent at most 0.
-        relative = z - z[np.arange(len(z)), y][:, None]
-        top = relative.max(axis=1, keepdims=True)
-        relative -= top
+        return _softmax_likelihood(z, truth)
+    if task == "multilabel":
+        return _sigmoid_likelihood(z, truth)
+    raise ValueError(f"task is 'multiclass' or 'multilabel', not '{task}'")
 
-        def softmax_nll(t: float) -> float:
-            return float(np.mean(np.log(np.exp(relative / t).sum(axis=1)) + top[:, 0] / t))
 
-        return softmax_nll, len(y)
-    if task != "multilabel":
-        raise ValueError(f"task is 'multiclass' or 'multilabel', not '{task}'")
-    truth = np.asarray(labels, dtype=np.float64)
+def _softmax_likelihood(z: Array, truth: Array) -> tuple[Callable[[float], float], int]:
+    if len(truth) != len(z):
+        raise ValueError(f"{len(truth)} labels for {len(z)} rows of logits")
+    known = ~np.isnan(truth)
+    z, y = z[known], truth[known].astype(np.int64)
+    if not len(y):
+        raise UserError(NO_LABELS)
+    if not (np.array_equal(y, truth[known]) and y.min() >= 0 and y.max() < z.shape[1]):
+        raise UserError(
+            f"calibration labels are whole numbers from 0 to {z.shape[1] - 1}, "
+            f"found {truth[known].min():g} to {truth[known].max():g}"
+        )
+    # Relative to the true class; the maximum then keeps every exponent at most 0.
+    relative = z - z[np.arange(len(z)), y][:, None]
+    top = relative.max(axis=1, keepdims=True)
+    relative -= top
+
+    def nll(t: float) -> float:
+        return float(np.mean(np.log(np.exp(relative / t).sum(axis=1)) + top[:, 0] / t))
+
+    return nll, len(y)
+
+
+def _sigmoid_likelihood(z: Array, truth: Array) -> tuple[Callable[[float], float], int]:
     if truth.shape != z.shape:
         raise ValueError(f"labels {truth.shape} do not match logits {z.shape}")
     known = ~np.isnan(truth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,29 @@ SCHEMA = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class EvaluationSettings:
+    """How a view is evaluated."""
+
+    task: str
+    classes: Sequence[str]
+    minimum: int = MINIMUM  # positives and negatives that an AUROC needs
+    labeled: Mapping[str, Sequence[str]] = field(default_factory=dict)  # declared, by domain
+    merge: Mapping[str, Sequence[str]] = field(default_factory=dict)  # parts of merged classes
+    among: NDArray[np.int64] | None = None  # class numbers to predict among; None for all
+    subsets: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    streamed: bool = False  # the outputs are predictions, not logits
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its standard error, over ``n`` labeled images; NaN where it is unknown."""
+
+    value: float
+    se: float
+    n: int
+
+
 def evaluate(
     logits: ArrayLike,
     labels: ArrayLike,
@@ -41,7 +65,7 @@ def evaluate(
     classes: Sequence[str],
     minimum: int = MINIMUM,
 ) -> pl.DataFrame:
-    """One row a domain and class, the aggregate first.
+    """One row per domain and class, the aggregate first.
 
     ``labels`` are class numbers [n] (multiclass) or 0, 1 [n, C] (multilabel), NaN where unknown.
     Domain ``all`` is the whole view; each domain follows where there are several. The aggregate
@@ -66,47 +90,34 @@ def evaluate(
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def evaluate_multilabel(
-    rows: pl.DataFrame,
-    logits: ArrayLike,
-    classes: Sequence[str],
-    merge: Mapping[str, Sequence[str]],
-    labeled: Mapping[str, Sequence[str]],
-    minimum: int,
-    where: str,
+def evaluate_view(
+    rows: pl.DataFrame, outputs: np.ndarray, settings: EvaluationSettings, where: str
 ) -> pl.DataFrame:
-    """:func:`evaluate` of a view with its rows, merged classes included."""
-    every = [*classes, *merge]
-    check_labeled(rows, labeled, every, where)
-    truth = read_labels(rows, "multilabel", every, where)
-    z = merged(np.asarray(logits), classes, merge)
-    return evaluate(z, truth, rows["domain"], "multilabel", every, minimum)
+    """The evaluation of a view with its rows, from logits or from streamed predictions."""
+    classes = [*settings.classes, *settings.merge]
+    check_labeled(rows, settings.labeled, classes, where)
+    truth = read_labels(rows, settings.task, classes, where)
+    if settings.task == "multiclass":
+        return _evaluate_multiclass(rows, outputs, truth, settings)
+    logits = merged(outputs, settings.classes, settings.merge)
+    return evaluate(logits, truth, rows["domain"], "multilabel", classes, settings.minimum)
 
 
-def evaluate_multiclass(
-    rows: pl.DataFrame,
-    outputs: np.ndarray,
-    classes: Sequence[str],
-    among: NDArray[np.int64],
-    subsets: Mapping[str, NDArray[np.int64]],
-    streamed: bool,
-    where: str,
+def _evaluate_multiclass(
+    rows: pl.DataFrame, outputs: np.ndarray, truth: Array, settings: EvaluationSettings
 ) -> pl.DataFrame:
-    """:func:`evaluate_predictions` of a view with its rows, from logits or from records.
-
-    Predictions are taken among the classes ``among``; for logits, the accuracy on each subset of
-    classes follows.
-    """
-    truth = read_labels(rows, "multiclass", classes, where)
-    masked = len(among) < len(classes)
+    """Predictions among the classes ``settings.among``; for logits, also on each subset."""
+    classes, streamed = settings.classes, settings.streamed
+    among = np.arange(len(classes)) if settings.among is None else settings.among
     z = outputs if streamed else np.where(np.isnan(outputs), -np.inf, outputs)
     chosen = outputs[:, 0] if streamed else predictions(z, among)
     every = outputs[:, 1] if streamed else z.argmax(axis=1)
+    masked = len(among) < len(classes)
     accepted = rows["accepted"] if "accepted" in rows.columns else None
     found = evaluate_predictions(
         chosen, truth, rows["domain"], classes, accepted, every if masked else None
     )
-    return found if streamed else pl.concat([found, on_subsets(z, truth, subsets)])
+    return found if streamed else pl.concat([found, on_subsets(z, truth, settings.subsets)])
 
 
 def evaluate_predictions(
@@ -134,8 +145,8 @@ def evaluate_predictions(
         found = _accuracies(right[member], y[member], classes if single else ())
         if right_of_all is not None:
             known = member & ~np.isnan(y)
-            value, se = _proportion(right_of_all[known].sum(), int(known.sum()))
-            found.insert(1, _row("top1_of_all", "top1", value, se, int(known.sum())))
+            share = _proportion(right_of_all[known].sum(), int(known.sum()))
+            found.insert(1, _row("top1_of_all", "top1", share))
         rows.extend({"domain": domain, **row} for row in found)
     return pl.DataFrame(rows, schema=SCHEMA)
 
@@ -169,9 +180,8 @@ def on_subsets(
     for name, among in subsets.items():
         member = np.isin(y, among)
         right = predictions(np.asarray(logits)[member], among) == y[member]
-        value, se = _proportion(right.sum(), int(member.sum()))
-        row = _row("top1", "top1", value, se, int(member.sum()))
-        rows.append({"domain": f"{AMONG}{name}", **row})
+        share = _proportion(right.sum(), int(member.sum()))
+        rows.append({"domain": f"{AMONG}{name}", **_row("top1", "top1", share)})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -210,21 +220,14 @@ def _aurocs(
     found = class_aurocs(z, labels)
     none = {name: NO_OUTPUT for name, gone in zip(classes, absent, strict=True) if gone}
     mean = macro(found, classes, minimum, none)
-    rows = [
-        _row(
-            "macro",
-            "auroc",
-            mean.value,
-            mean.se,
-            int((~np.isnan(labels)).any(axis=1).sum()),
-            reason=_left_out(mean.skipped, len(classes)),
-        )
-    ]
+    labeled = int((~np.isnan(labels)).any(axis=1).sum())
+    left_out = _left_out(mean.skipped, len(classes))
+    rows = [_row("macro", "auroc", Estimate(mean.value, mean.se, labeled), reason=left_out)]
     for c, name in enumerate(classes):
         m, n = int(found.positives[c]), int(found.negatives[c])
         why = shortage(m, n, minimum) or none.get(name)
         value, se = (np.nan, np.nan) if why else (found.auroc[c], found.se[c])
-        rows.append(_row(name, "auroc", value, se, m + n, m, n, why))
+        rows.append(_row(name, "auroc", Estimate(value, se, m + n), m, n, why))
     return rows
 
 
@@ -234,37 +237,41 @@ def _accuracies(right: NDArray[np.bool_], labels: Array, classes: Sequence[str])
     n = len(truth)
     sizes = np.bincount(truth, minlength=len(classes))
     caught = np.bincount(truth, right, minlength=len(classes))
-    value, se = _proportion(right.sum(), n)
-    rows = [_row("top1", "top1", value, se, n, reason=None if n else "not labeled")]
+    share = _proportion(right.sum(), n)
+    rows = [_row("top1", "top1", share, reason=None if n else "not labeled")]
     for c, name in enumerate(classes):
         own = int(sizes[c])
-        value, se = _proportion(caught[c], own)
         why = None if own else "no image of this class" if n else "not labeled"
-        rows.append(_row(name, "recall", value, se, own, own, n - own, why))
+        rows.append(_row(name, "recall", _proportion(caught[c], own), own, n - own, why))
     return rows
 
 
 def _row(
     name: str,
     metric: str,
-    value: float,
-    se: float,
-    n: int,
+    estimate: Estimate,
     positives: int | None = None,
     negatives: int | None = None,
     reason: str | None = None,
 ) -> Row:
-    known = {k: None if np.isnan(v) else float(v) for k, v in (("value", value), ("se", se))}
-    counts = {"n": n, "positives": positives, "negatives": negatives}
-    return {"class": name, "metric": metric, **known, **counts, "reason": reason}
+    return {
+        "class": name,
+        "metric": metric,
+        "value": None if np.isnan(estimate.value) else float(estimate.value),
+        "se": None if np.isnan(estimate.se) else float(estimate.se),
+        "n": estimate.n,
+        "positives": positives,
+        "negatives": negatives,
+        "reason": reason,
+    }
 
 
-def _proportion(hits: float, n: int) -> tuple[float, float]:
+def _proportion(hits: float, n: int) -> Estimate:
     """A proportion and its binomial standard error ``sqrt(p (1 - p) / n)``."""
     if not n:
-        return float("nan"), float("nan")
+        return Estimate(float("nan"), float("nan"), n)
     p = float(hits) / n
-    return p, float(np.sqrt(p * (1 - p) / n))
+    return Estimate(p, float(np.sqrt(p * (1 - p) / n)), n)
 
 
 def _left_out(skipped: dict[str, str], classes: int) -> str | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike, NDArray
 
 from stamp.core.errors import UserError
-from stamp.inference.outputs import Outputs, merged, present
-from stamp.scoring.stamp import Score, restrict, score
+from stamp.inference.outputs import Outputs, present
+from stamp.scoring import stamp as estimator
+from stamp.scoring.bootstrap import BootstrapSettings, PairDistances, StampInterval, stamp_interval
+from stamp.scoring.stamp import Array, Pairs
 
 NOT_COLUMNS = ("draws",)
 N_PAIRS = {
@@ -28,21 +30,161 @@ N_PAIRS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
-    """How a study scores: pairs, head, interval."""
+class ScoreSettings:
+    """How a study scores its models: classes, pairs, temperature scaling and interval."""
 
     task: str
     classes: Sequence[str]
-    semantic: str
-    random: str
-    number: int
+    semantic: str  # kind of pairs of the headline score
+    random: str  # how random pairs were drawn
+    number: int  # pairs of each kind
+    scale: bool  # whether the headline score uses the fitted temperature
     resamples: int
     level: float
     seed: int
 
-    def unit(self, kind: str) -> str:
-        """What the bootstrap resamples: images for class pairs, groups (patients) otherwise."""
-        return "image" if kind == "class" else "group"
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> ScoreSettings:
+        """The settings among the ``params`` of a rule."""
+        return cls(**{name: params[name] for name in cls.__dataclass_fields__})
+
+    def temperature(self, fitted: float) -> float:
+        """The temperature of the headline score: the fitted one if the study scales, else 1."""
+        return fitted if self.scale else 1.0
+
+    def bootstrap(self, kind: str) -> BootstrapSettings:
+        """Images are resampled for class pairs, groups (patients) for other kinds."""
+        unit = "image" if kind == "class" else "group"
+        return BootstrapSettings(self.resamples, self.level, self.seed, unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """STAMP of one model with its parts, interval and health; NaN where the model is degenerate."""
+
+    n_semantic: int
+    n_random: int
+    within: float
+    total: float
+    stamp: float
+    raw: float  # the formula's value even where the model is degenerate
+    eta2: float
+    exact_within: float
+    exact_total: float
+    exact_stamp: float
+    exact_eta2: float
+    low: float
+    high: float
+    se_bootstrap: float  # the standard errors are those of ``StampInterval``
+    se_units: float
+    se_analytic: float
+    contraction: float
+    degenerate: bool
+    saturated: bool
+    spread: float
+    saturated_share: float
+    groups_effective: float
+    draws: Array
+
+
+def score_table(
+    source: Outputs,
+    pairs: pl.DataFrame,
+    settings: ScoreSettings,
+    temperature: float,
+    model: str,
+    leaks: bool,
+) -> tuple[pl.DataFrame, Score]:
+    """One row per score of a model, the headline first, and the headline itself with its draws."""
+    found = list(score_kinds(source.only("pool"), pairs, settings, temperature))
+    there = zip(settings.classes, present(source.logits), strict=True)
+    missing = ", ".join(name for name, has_output in there if not has_output)
+    common = {
+        "model": model,
+        "parameters": source.parameters,
+        "leakage": leaks,
+        "missing": missing or None,
+    }
+    rows = [{**common, **what, **as_row(score)} for what, score in found]
+    return pl.DataFrame(rows, infer_schema_length=None), found[0][1]
+
+
+def score_kinds(
+    pool: Outputs, pairs: pl.DataFrame, settings: ScoreSettings, temperature: float
+) -> Iterator[tuple[dict[str, Any], Score]]:
+    """The headline score, then the other kinds, then the headline at the other temperature."""
+    used = settings.temperature(temperature)
+    others = [kind for kind in pairs["kind"].unique(maintain_order=True) if kind != "random"]
+    kinds = [settings.semantic, *(kind for kind in others if kind != settings.semantic)]
+    for kind in kinds:
+        found = score_pool(pool, pairs, kind, settings, used)
+        yield {"kind": kind, "scaled": settings.scale, "temperature": used}, found
+    other = 1.0 if settings.scale else temperature
+    found = score_pool(pool, pairs, settings.semantic, settings, other)
+    yield {"kind": settings.semantic, "scaled": not settings.scale, "temperature": other}, found
+
+
+def score_at_n_pairs(
+    pool: Outputs,
+    pairs: pl.DataFrame,
+    settings: ScoreSettings,
+    temperature: float,
+    n_pairs_sweep: Sequence[int],
+    model: str,
+) -> pl.DataFrame:
+    """The headline score at several numbers of pairs: the first N semantic and N random ones.
+
+    The same outputs serve all numbers, so none of them needs a forward pass.
+    """
+    if not n_pairs_sweep:
+        return pl.DataFrame(schema=N_PAIRS)
+    outputs, rows = outputs_of(pool, settings, settings.temperature(temperature)), []
+    for number in n_pairs_sweep:
+        here = replace(settings, number=number)
+        found = as_row(score_outputs(outputs, pool, pairs, settings.semantic, here))
+        row = {**found, "model": model, "number": number}
+        rows.append({name: row[name] for name in N_PAIRS})
+    return pl.DataFrame(rows, schema=N_PAIRS)
+
+
+def score_pool(
+    pool: Outputs,
+    pairs: pl.DataFrame,
+    kind: str,
+    settings: ScoreSettings,
+    temperature: float,
+    columns: Sequence[int] | None = None,
+) -> Score:
+    """The score of one kind of pairs at one temperature, over all classes or some columns."""
+    outputs = outputs_of(pool, settings, temperature, columns)
+    return score_outputs(outputs, pool, pairs, kind, settings)
+
+
+def outputs_of(
+    pool: Outputs, settings: ScoreSettings, temperature: float, columns: Sequence[int] | None = None
+) -> np.ndarray:
+    """The probabilities that a score compares; classes without an output are left out.
+
+    Over some columns only, sigmoids keep their values; a softmax is renormalised over the classes
+    that remain.
+    """
+    there = present(pool.logits)
+    wanted = list(columns) if columns is not None else list(range(pool.logits.shape[1]))
+    chosen = [column for column in wanted if there[column]]
+    return estimator.probabilities(pool.logits[:, chosen], settings.task, temperature)
+
+
+def score_outputs(
+    outputs: np.ndarray, pool: Outputs, pairs: pl.DataFrame, kind: str, settings: ScoreSettings
+) -> Score:
+    """The score of given outputs over the first ``settings.number`` pairs of one kind."""
+    images = pool.rows["image"]
+    semantic, random = (
+        pair_rows(pairs.filter(pl.col("kind") == name).head(settings.number), images)
+        for name in (kind, "random")
+    )
+    groups = pool.rows["group"].rank("dense").to_numpy()
+    return score(outputs, semantic, random, groups, settings.random, settings.bootstrap(kind))
 
 
 def pair_rows(pairs: pl.DataFrame, images: pl.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -58,51 +200,6 @@ def pair_rows(pairs: pl.DataFrame, images: pl.Series) -> tuple[np.ndarray, np.nd
     return ends[0], ends[1]
 
 
-def score_pool(
-    pool: Outputs,
-    pairs: pl.DataFrame,
-    kind: str,
-    design: Design,
-    temperature: float,
-    columns: Sequence[int] | None = None,
-) -> Score:
-    """The score of one kind of pairs at one temperature, over all classes or some columns."""
-    return score_outputs(outputs_of(pool, design, temperature, columns), pool, pairs, kind, design)
-
-
-def outputs_of(
-    pool: Outputs, design: Design, temperature: float, columns: Sequence[int] | None = None
-) -> np.ndarray:
-    """The probabilities that a score compares; classes without an output are left out."""
-    there = present(pool.logits)
-    wanted = list(columns) if columns is not None else list(range(pool.logits.shape[1]))
-    chosen = [column for column in wanted if there[column]]
-    return restrict(pool.logits, chosen, design.task, temperature)
-
-
-def score_outputs(
-    outputs: np.ndarray, pool: Outputs, pairs: pl.DataFrame, kind: str, design: Design
-) -> Score:
-    """The score of one kind of pairs, the first ``design.number`` of them, of given outputs."""
-    images = pool.rows["image"]
-    semantic, random = (
-        pair_rows(pairs.filter(pl.col("kind") == name).head(design.number), images)
-        for name in (kind, "random")
-    )
-    groups = pool.rows["group"].rank("dense").to_numpy()
-    return score(
-        outputs,
-        semantic,
-        random,
-        groups,
-        unit=design.unit(kind),
-        resamples=design.resamples,
-        level=design.level,
-        seed=design.seed,
-        design=design.random,
-    )
-
-
 def as_row(found: Score) -> dict[str, Any]:
     """A score's numbers for a table; what is not a number becomes null."""
     row = {
@@ -114,89 +211,63 @@ def as_row(found: Score) -> dict[str, Any]:
     }
 
 
-def score_kinds(
-    pool: Outputs, pairs: pl.DataFrame, design: Design, temperature: float, scale: bool
-) -> Iterator[tuple[dict[str, Any], Score]]:
-    """The headline score, then the other kinds, then the headline at the other temperature."""
-    used = temperature if scale else 1.0
-    others = [kind for kind in pairs["kind"].unique(maintain_order=True) if kind != "random"]
-    kinds = [design.semantic, *(kind for kind in others if kind != design.semantic)]
-    for kind in kinds:
-        found = score_pool(pool, pairs, kind, design, used)
-        yield {"kind": kind, "scaled": scale, "temperature": used}, found
-    other = 1.0 if scale else temperature
-    found = score_pool(pool, pairs, design.semantic, design, other)
-    yield {"kind": design.semantic, "scaled": not scale, "temperature": other}, found
+def score(
+    p: Array,
+    semantic: Pairs,
+    random: Pairs,
+    groups: ArrayLike,
+    random_design: str,
+    bootstrap: BootstrapSettings,
+) -> Score:
+    """STAMP of the outputs ``p`` with both estimators, eta squared, interval and health flags.
 
-
-def score_table(
-    source: Outputs,
-    pairs: pl.DataFrame,
-    design: Design,
-    temperature: float,
-    scale: bool,
-    model: str,
-    leaks: bool,
-) -> tuple[pl.DataFrame, Score]:
-    """One row a score of a model, the headline first, and the headline itself with its draws."""
-    found = list(score_kinds(source.only("pool"), pairs, design, temperature, scale))
-    there = zip(design.classes, present(source.logits), strict=True)
-    missing = ", ".join(name for name, has_output in there if not has_output)
-    common = {
-        "model": model,
-        "parameters": source.parameters,
-        "leakage": leaks,
-        "missing": missing or None,
-    }
-    rows = [{**common, **what, **as_row(score)} for what, score in found]
-    return pl.DataFrame(rows, infer_schema_length=None), found[0][1]
-
-
-def score_at_n_pairs(
-    pool: Outputs,
-    pairs: pl.DataFrame,
-    design: Design,
-    temperature: float,
-    counts: Sequence[int],
-    model: str,
-) -> pl.DataFrame:
-    """The headline score at several numbers of pairs: the first N semantic and N random ones.
-
-    The same outputs serve all numbers, so none of them needs a forward pass.
+    ``semantic`` and ``random`` are two arrays of rows of ``p`` each; ``groups`` has one integer per
+    row. The exact estimator uses every row of ``p``. ``random_design`` says how the random pairs
+    were drawn: with ``different_group`` eta squared is corrected for it, with ``iid`` it is not.
     """
-    if not counts:
-        return pl.DataFrame(schema=N_PAIRS)
-    outputs, rows = outputs_of(pool, design, temperature), []
-    for number in counts:
-        here = replace(design, number=number)
-        found = as_row(score_outputs(outputs, pool, pairs, design.semantic, here))
-        row = {**found, "model": model, "number": number}
-        rows.append({name: row[name] for name in N_PAIRS})
-    return pl.DataFrame(rows, schema=N_PAIRS)
+    if random_design not in ("different_group", "iid"):
+        raise ValueError(f"random_design is 'different_group' or 'iid', not '{random_design}'")
+    if not np.isfinite(p).all():
+        raise ValueError("outputs are not finite")
+    groups = np.asarray(groups)
+    near = _distances(p, semantic, groups, bootstrap.unit)
+    far = _distances(p, random, groups, bootstrap.unit)
+    if not (len(near) and len(far)):
+        raise ValueError("a score needs at least one semantic and one random pair")
+    within, total = float(near.distances.mean()), float(far.distances.mean())
+    raw = float(estimator.stamp(within, total))
+    health = estimator.health(p, total)
+    if health.degenerate:
+        keep, interval = float("nan"), StampInterval.unknown(bootstrap.resamples)
+    else:
+        keep, interval = 1.0, stamp_interval(near, far, raw, bootstrap)
+    exact, effective = estimator.exact_groups(p, groups), estimator.effective_groups(groups)
+    eta2, exact_total, exact_stamp = raw, exact.total_iid, exact.stamp_iid
+    if random_design == "different_group":
+        eta2 = float(estimator.correct_different_groups(raw, effective))
+        exact_total, exact_stamp = exact.total_different, exact.stamp_different
+    return Score(
+        n_semantic=len(near),
+        n_random=len(far),
+        within=within,
+        total=total,
+        stamp=raw * keep,
+        raw=raw,
+        eta2=keep * eta2,
+        exact_within=exact.within,
+        exact_total=exact_total,
+        exact_stamp=keep * exact_stamp,
+        exact_eta2=keep * exact.stamp_iid,
+        groups_effective=effective,
+        **asdict(health),
+        **asdict(interval),
+    )
 
 
-def matched_rows(
-    pool: Outputs,
-    pairs: pl.DataFrame,
-    design: Design,
-    temperature: float,
-    matched: Mapping[str, Sequence[str]],
-    merge: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> list[dict[str, Any]]:
-    """The headline score over the classes that each domain of a target is labeled for.
-
-    A merged class is one output, the largest of its parts'. A model that has an output for none of
-    the classes has no matched score.
-    """
-    names = [*design.classes, *merge]
-    whole = Outputs(pool.rows, merged(pool.logits, design.classes, merge), pool.parameters)
-    there = present(whole.logits)
-    rows = []
-    for domain, wanted in matched.items():
-        columns = [names.index(name) for name in wanted]
-        row: dict[str, Any] = {"domain": domain, "classes": ", ".join(wanted), "stamp": None}
-        if there[columns].any():
-            found = score_pool(whole, pairs, design.semantic, design, temperature, columns)
-            row |= as_row(found)
-        rows.append(row)
-    return rows
+def _distances(p: Array, pairs: Pairs, groups: NDArray[Any], unit: str) -> PairDistances:
+    """The squared distances of pairs of rows, with the group or the image at each end."""
+    a, b = (np.asarray(rows, dtype=np.int64) for rows in pairs)
+    distances = estimator.squared_distances(p, a, b)
+    if unit == "group":
+        return PairDistances(distances, groups[a], groups[b])
+    return PairDistances(distances, a, b)

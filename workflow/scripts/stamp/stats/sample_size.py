@@ -26,8 +26,8 @@ def pairs_needed(
 ) -> int:
     """How many semantic and as many random pairs give an interval of this half-width.
 
-    By the delta method (``stamp.scoring.stamp.analytic_se``) with N pairs of each kind, independent, whose
-    squared distances have the squared coefficient of variation v in both kinds,
+    By the delta method (``stamp.scoring.bootstrap.analytic_se``) with N independent pairs of each
+    kind whose squared distances have the squared coefficient of variation v in both kinds,
     ``Var = 2 v (1 - STAMP)^2 / N``, so that ``N = 2 v (z (1 - STAMP) / h)^2``.
     """
     return ceil(2 * variation * (_z(level) * (1 - stamp) / half_width) ** 2)

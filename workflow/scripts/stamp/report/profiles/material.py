@@ -12,8 +12,9 @@ from stamp.core.artifacts import read_json
 from stamp.data.views import labels as read_labels
 from stamp.inference.extra_outputs.manifest import NotAvailable, read_output
 from stamp.inference.outputs import Outputs, present
-from stamp.scoring.score import Design, outputs_of, pair_rows
-from stamp.scoring.stamp import distance_interval, health, probabilities, squared_distances, stamp
+from stamp.scoring.bootstrap import PairDistances, stamp_interval
+from stamp.scoring.score import ScoreSettings, outputs_of, pair_rows
+from stamp.scoring.stamp import health, probabilities, squared_distances, stamp
 
 Rows = tuple[np.ndarray, np.ndarray]
 CONSTANT = "the outputs are nearly constant"
@@ -73,7 +74,7 @@ class Material:
     p: np.ndarray
     labels: np.ndarray
     pairs: pl.DataFrame
-    design: Design
+    design: ScoreSettings
     order: str
     extra_outputs: ExtraOutputs
 
@@ -82,7 +83,7 @@ class Material:
         cls,
         source: Outputs,
         pairs: pl.DataFrame,
-        design: Design,
+        design: ScoreSettings,
         order: str,
         temperature: float,
         manifest: str | None,
@@ -125,7 +126,7 @@ class Material:
 
     def units(self, ends: Rows) -> Rows:
         """What the bootstrap resamples, for both ends of pairs: groups, or images (class pairs)."""
-        if self.design.unit(self.design.semantic) == "image":
+        if self.design.bootstrap(self.design.semantic).unit == "image":
             return ends
         groups = self.groups
         return groups[ends[0]], groups[ends[1]]
@@ -136,14 +137,11 @@ class Material:
 
     def scored(self, distances: np.ndarray, ends: Rows, random: np.ndarray) -> dict[str, Any]:
         """STAMP of squared distances against those of the random pairs, with its interval."""
-        design = self.design
         value = float(stamp(distances.mean(), random.mean()))
-        found = distance_interval(
-            (distances, *self.units(ends)),
-            (random, *self.units(self.ends("random"))),
+        found = stamp_interval(
+            PairDistances(distances, *self.units(ends)),
+            PairDistances(random, *self.units(self.ends("random"))),
             value,
-            design.resamples,
-            design.level,
-            design.seed,
+            self.design.bootstrap(self.design.semantic),
         )
-        return {"value": value, "low": found["low"], "high": found["high"], "n": len(distances)}
+        return {"value": value, "low": found.low, "high": found.high, "n": len(distances)}

@@ -18,8 +18,9 @@ from stamp.inference.extra_outputs.manifest import NotAvailable
 from stamp.report.analyses.nuisance.profile import augmented_distances
 from stamp.report.profiles import entry
 from stamp.report.profiles.material import CONSTANT, Material, Rows
+from stamp.scoring.bootstrap import PairDistances, renumbered, resampled_means
 from stamp.scoring.score import pair_rows
-from stamp.scoring.stamp import resampled_means, squared_distances
+from stamp.scoring.stamp import squared_distances
 
 ORDER = ("B", "A", "C", "D")
 STEPS = ("B <= A", "A <= C", "C <= D")
@@ -56,13 +57,8 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
         yield entry(name, None, float(mean), n=len(each[0]))
     yield entry("order", None, float(np.all(np.diff(means) >= 0)))
     groups = material.groups
-    units = [(distances, groups[a], groups[b]) for distances, a, b in sets]
-    known, codes = np.unique(np.concatenate([end for _, *e in units for end in e]), False, True)
-    cuts = np.cumsum([len(end) for _, *e in units for end in e])[:-1]
-    split = np.split(codes, cuts)
-    coded = [(one[0], split[2 * i], split[2 * i + 1]) for i, one in enumerate(units)]
-    design = material.design
-    draws = resampled_means(coded, len(known), design.resamples, design.seed)
+    pairs, units = renumbered([PairDistances(d, groups[a], groups[b]) for d, a, b in sets])
+    draws = resampled_means(pairs, units, material.design.resamples, material.design.seed)
     holds = np.diff(draws, axis=0) >= 0
     valid = ~np.isnan(draws).any(axis=0)
     for name, each in zip((*STEPS, "all"), (*holds, holds.all(axis=0)), strict=True):
