@@ -113,9 +113,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Named, Settings]:
     """The images and how a model is scored on them: by a study, or by the arguments."""
+    from stamp.cli.check_data.description import class_names
     from stamp.cli.data_argument import of_argument, read_options
     from stamp.cli.one_model import own_settings, study_settings
-    from stamp.cli.readiness import class_names
     from stamp.core.errors import UserError
 
     seed = project.seed if arguments.seed is None else arguments.seed
