@@ -14,8 +14,9 @@ import torch
 import yaml
 
 from stamp.__main__ import main
-from stamp.cli import card
-from stamp.cli.example import LABELED, write_clinic, write_shapes
+from stamp.cli.audit_model import standing
+from stamp.cli.example_data.clinic import LABELED, write_clinic
+from stamp.cli.example_data.shapes import write_shapes
 from stamp.cli.one_model import Audit
 from stamp.core.artifacts import write_arrays, write_table
 from stamp.models.loaders.train import network
@@ -394,11 +395,11 @@ def test_the_standing_counts_placed_models_and_leaves_the_model_itself_out(tmp_p
         }
     )
     board.write_csv(tmp_path / "leaderboard.csv")
-    found = card.standing(
+    found = standing.standing(
         audited(0.5, 0.1, 0.7, np.zeros(4)), "me", 0.95, tmp_path / "leaderboard.csv"
     )
-    assert found == card.Standing(place=3, low=2, high=4, models=3, below=1 / 3, joint=False)
-    none = card.standing(
+    assert found == standing.Standing(place=3, low=2, high=4, models=3, below=1 / 3, joint=False)
+    none = standing.standing(
         audited(None, 0.1, 0.7, np.zeros(4)), "me", 0.95, tmp_path / "leaderboard.csv"
     )
     assert none is None
@@ -425,7 +426,7 @@ def test_a_leaderboard_that_is_none_is_one_line_before_any_work(
 def test_models_that_are_called_by_numbers_stand_among_others(tmp_path: Path) -> None:
     board = tmp_path / "board.csv"
     board.write_text("place,model,stamp\n1,007,0.9\n2,8,0.1\n,9,\n")
-    found = card.standing(audited(0.5, 0.4, 0.6, np.zeros(3)), "007", 0.95, board)
+    found = standing.standing(audited(0.5, 0.4, 0.6, np.zeros(3)), "007", 0.95, board)
     assert found is not None and (found.place, found.models) == (1, 1)
 
 
@@ -436,21 +437,21 @@ def test_on_the_same_pairs_the_standing_is_of_joint_draws(tmp_path: Path) -> Non
     board = pl.DataFrame({"model": ["a"], "place": [1], "stamp": [0.51]})
     board.write_csv(tmp_path / "leaderboard.csv")
     write_arrays(tmp_path / "scores" / "a.draws.safetensors", {"stamp": draws + 0.01}, {})
-    fixed = card.standing(mine, "me", 0.95, tmp_path / "leaderboard.csv")
+    fixed = standing.standing(mine, "me", 0.95, tmp_path / "leaderboard.csv")
     assert fixed is not None and (fixed.low, fixed.high, fixed.joint) == (1, 2, False)
     write_table(tmp_path / "pairs.parquet", mine.pairs, {})
-    joint = card.standing(mine, "me", 0.95, tmp_path / "leaderboard.csv")
+    joint = standing.standing(mine, "me", 0.95, tmp_path / "leaderboard.csv")
     assert joint is not None and (joint.low, joint.high, joint.joint) == (2, 2, True)
 
 
 def test_the_example_is_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
     """8-bit PNG, 16-bit PNG and DICOM of one picture decode to its grays."""
-    from stamp.cli.example import write_picture
+    from stamp.cli.example_data.clinic import write_image
     from stamp.images.reading import open_picture
 
     pixels = np.arange(256, dtype=np.uint8).reshape(16, 16)
     for name, number in (("a.png", 0), ("b.png", 1), ("c.dcm", 0)):
-        write_picture(tmp_path / name, pixels, number)
+        write_image(tmp_path / name, pixels, number)
         assert np.array_equal(np.asarray(open_picture(tmp_path / name, 1)), pixels), name
 
 
@@ -459,5 +460,5 @@ def test_the_example_is_not_written_over_files(
 ) -> None:
     (tmp_path / "kept.txt").write_text("x")
     assert main(["example-data", str(tmp_path)]) == 1
-    assert "is there already and not empty" in capsys.readouterr().err
+    assert "exists already and is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]

@@ -16,7 +16,7 @@ from PIL import Image
 from project import PHANTOM, ROOT, model
 
 from stamp.__main__ import main
-from stamp.cli.readiness import pair_counts
+from stamp.cli.check_data.pairs import pair_counts
 
 RNG = np.random.default_rng(1)
 
@@ -75,15 +75,15 @@ def test_pairs_are_counted_as_a_loop_over_all_images_counts_them() -> None:
         across += a["group"] != b["group"]
     assert found == {
         "temporal, all consecutive": follow,
-        "temporal, one a group": firsts,
+        "temporal, one per group": firsts,
         "labeled, all consecutive": same,
-        "labeled, one a group": found["labeled, one a group"],
+        "labeled, one per group": found["labeled, one per group"],
         "changed, all consecutive": other,
         "class, two of a group": within,
         "random, different groups": across,
     }
     unordered = pair_counts(rows.with_columns(order=pl.lit(None, dtype=pl.Int32)), ["A"])
-    assert unordered["temporal, one a group"] == "no visit or date"
+    assert unordered["temporal, one per group"] == "no visit or date"
     assert pair_counts(rows, ["B"])["labeled, all consecutive"] == "no labels"
 
 
@@ -92,12 +92,12 @@ def test_a_good_table_is_described_and_its_warnings_are_no_failure(
 ) -> None:
     code, text = said(capsys, "clinic/table.csv")
     assert code == 0
-    assert "clinic/table.csv: 48 images of 24 groups, 1 to 3 a group; 16 groups have two" in text
+    assert "clinic/table.csv: 48 images of 24 groups, 1 to 3 per group; 16 groups have two" in text
     assert "splits: calibration 12, test 36" in text
     assert "positives: Edema 24, Mass 16" in text
     assert "opened: 48 of 48 images (PNG 48), 20 x 30 to 20 x 30 pixels" in text
     assert "temporal, all consecutive           16" in text
-    assert "temporal, one a group               12" in text
+    assert "temporal, one per group             12" in text
     assert "score 0.5: 9,604 independent pairs needed; 16 pairs of 12 groups" in text
     assert text.rstrip().endswith("0 errors, 1 warning")
 
@@ -303,17 +303,17 @@ def test_a_study_says_what_its_source_lacks(
     assert "no label column 'Mas': did you mean 'Mass'?" in text
 
 
-def test_a_rule_that_would_set_every_model_apart_is_warned_of(
+def test_a_rule_that_would_exclude_every_model_is_warned_of(
     clinic: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configured(clinic, calibration={"split": "calibration", "n_images": 10, "exclude": "chance"})
-    assert "the rule 'chance' will set every model apart" not in said(capsys, "mine")[1]
+    assert "the rule 'chance' will exclude every model" not in said(capsys, "mine")[1]
     configured(
         clinic,
         calibration={"split": "calibration", "n_images": 10, "exclude": "chance"},
         statistics={"minimum": 10},
     )
-    assert "the rule 'chance' will set every model apart" in said(capsys, "mine")[1]
+    assert "the rule 'chance' will exclude every model" in said(capsys, "mine")[1]
 
 
 def test_a_study_goes_before_a_data_set_of_its_name(

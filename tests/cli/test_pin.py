@@ -14,7 +14,7 @@ import yaml
 from hub import LIBRARY, Hub
 from project import ROOT
 
-from stamp.cli.pins import pinned, places, repository
+from stamp.cli.pin import pinned, places, repository
 from stamp.config.plan import read_zoo
 from stamp.models.hub import is_commit, origins, unpinned
 

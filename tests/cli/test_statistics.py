@@ -16,7 +16,7 @@ from project import ROOT
 from scipy.stats import spearmanr
 
 from stamp.__main__ import main
-from stamp.cli import user_table as own_table
+from stamp.cli.statistics import user_table
 from stamp.config.analyses import ANALYSES
 from stamp.core.errors import UserError
 from stamp.report.analyses.partials import table as partials
@@ -94,7 +94,7 @@ def mistakes() -> str:
             {"far": ["0.4", "", "0.6", "0.5", "0.7"]},
         ):
             with pytest.raises(UserError) as caught:
-                own_table.read(table(Path(folder), **columns))
+                user_table.read(table(Path(folder), **columns))
             said.append(str(caught.value).replace(f"{folder}/", ""))
     return "".join(f"stamp: {one}\n" for one in said)
 
@@ -102,7 +102,7 @@ def mistakes() -> str:
 def regenerate(folder: Path) -> None:
     """Write what a run says into the page: by hand, where that is meant to change.
 
-    ``PYTHONPATH=workflow/scripts:tests:. .venv/bin/python tests/unit/test_own_table.py``
+    ``PYTHONPATH=workflow/scripts:tests:. .venv/bin/python tests/cli/test_statistics.py``
     """
     printed, page = ran(folder), PAGE.read_text()
     sentence = (folder / "results/mine/analyses/partials.txt").read_text()
@@ -266,13 +266,13 @@ def test_what_is_no_table_is_refused(content: bytes | None, said: str, tmp_path:
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UserError, match=re.escape(said)):
-        own_table.read(path)
+        user_table.read(path)
 
 
 def test_excel_s_mark_at_the_beginning_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
     path = table(tmp_path)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n,,,\r\n")
-    found = own_table.read(path)
+    found = user_table.read(path)
     assert found.models == ROWS["model"] and found.targets == ["far"]
 
 

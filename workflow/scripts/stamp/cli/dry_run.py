@@ -1,4 +1,4 @@
-"""What Snakemake would do, and why, in its own words: a dry run, read.
+"""The jobs that are due and why, read from a dry run of Snakemake.
 
 A dry run knows all that decides whether a job is due (files, parameters, code, sets of inputs), and
 asking it is the only way that can't disagree with the run itself.
@@ -7,15 +7,16 @@ asking it is the only way that can't disagree with the run itself.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stamp.cli.job_text import Identity, identity, job_at
 from stamp.core.errors import UserError
 
+# Rules in the order of the stages, in which jobs are listed; all others follow.
 STAGES = (
     "download",
     "make_dataset",
@@ -27,19 +28,19 @@ STAGES = (
     "pixels",
     "train",
     "finetune",
-    "features",
+    "backbone_embeddings",
     "probe",
     "logits",
     "predictions",
     "extra_outputs",
     "calibrate",
     "score",
-    "matched",
+    "class_matched_score",
     "metrics",
     "model_profile",
     "evaluate",
     "collect",
-    "lines",
+    "agreement_on_the_line",
     "correlate",
     "main_table",
     "leaderboard",
@@ -47,7 +48,7 @@ STAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DueJob:
     """A job that is due: its rule, wildcards, files, and Snakemake's reason for it."""
 
     rule: str
@@ -62,26 +63,29 @@ class Job:
         parts = [value for key, value in self.wildcards.items() if key not in ("study", "model")]
         return " ".join([self.rule, *parts])
 
+    @property
+    def identity(self) -> Identity:
+        return identity(self.rule, self.wildcards)
 
-def read(text: str) -> list[Job]:
+
+def read(text: str) -> list[DueJob]:
     """The jobs in what a dry run printed, without the one that only asks for all of them."""
-    jobs: list[Job] = []
-    for block in re.split(r"\n(?=(?:local)?(?:rule|checkpoint) \w+:\n)", text)[1:]:
-        first, *lines = block.splitlines()
-        found = dict(_field(line) for line in lines if line.startswith("    ") and ": " in line)
-        wildcards = dict(
-            part.split("=", 1) for part in found.get("wildcards", "").split(", ") if "=" in part
+    lines = text.splitlines()
+    found = [job for number in range(len(lines)) if (job := job_at(lines, number))]
+    return [
+        DueJob(
+            rule=job.rule,
+            wildcards=job.wildcards,
+            outputs=job.files("output"),
+            logs=job.files("log"),
+            reason=job.fields.get("reason", ""),
         )
-        rule = first.split()[1].rstrip(":")
-        outputs, logs = (
-            tuple(filter(None, found.get(key, "").split(", "))) for key in ("output", "log")
-        )
-        if rule != "all":
-            jobs.append(Job(rule, wildcards, outputs, logs, found.get("reason", "")))
-    return jobs
+        for job in found
+        if job.rule != "all"
+    ]
 
 
-def counted(jobs: Sequence[Job]) -> str:
+def counted(jobs: Sequence[DueJob]) -> str:
     """How many jobs there are of each rule, in the order of the stages."""
     rules = [job.rule for job in jobs]
     known = [rule for rule in STAGES if rule in rules]
@@ -89,22 +93,17 @@ def counted(jobs: Sequence[Job]) -> str:
     return ", ".join(f"{rule} {rules.count(rule)}" for rule in [*known, *others])
 
 
-def by_stage(jobs: Sequence[Job]) -> list[Job]:
+def by_stage(jobs: Sequence[DueJob]) -> list[DueJob]:
     """Jobs in the order of the stages, the source's first: a dry run prints them in any order."""
     place = {rule: number for number, rule in enumerate(STAGES)}
 
-    def order(job: Job) -> tuple[int, bool, str]:
+    def order(job: DueJob) -> tuple[int, bool, str]:
         return place.get(job.rule, len(STAGES)), "source" not in job.wildcards.values(), job.name
 
     return sorted(jobs, key=order)
 
 
-def _field(line: str) -> tuple[str, str]:
-    key, _, value = line.strip().partition(": ")
-    return key, value
-
-
-def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[Job]:
+def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[DueJob]:
     """The jobs that are due in the project of the current folder; ``config`` overrides its keys."""
     if not Path("Snakefile").is_file():
         raise UserError(f"no Snakefile in {Path.cwd()}: run this in the project's folder")

@@ -1,4 +1,4 @@
-"""A report of a command: lines for a reader, then what is wrong or missing, a line each."""
+"""A command's report: what there is to say, then errors, warnings and notes, one per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 
 @dataclass(slots=True)
 class Report:
-    """Lines for a reader, and what was found wrong or missing, worst first."""
+    """Lines for a reader, and what was found wrong or missing."""
 
     lines: list[str] = field(default_factory=list)
     findings: list[tuple[str, str]] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Report:
         return sum(1 for one, _ in self.findings if one == level)
 
     def text(self) -> str:
-        """All of it; the last line counts the errors and warnings."""
+        """The whole report, errors first; the last line counts errors and warnings."""
         order = {ERROR: 0, WARNING: 1, NOTE: 2}
         found = sorted(self.findings, key=lambda one: order[one[0]])
         listed = [f"{level}: {line}" for level, line in found]

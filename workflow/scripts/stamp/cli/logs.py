@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from stamp.cli.run_log import STATES, Job, Run, ask_slurm, latest, ordered
+from stamp.cli.run_log import STATES, Run, RunJob, ask_slurm, latest, ordered
 from stamp.core.errors import UserError, suggest
 
 HELP = "find the logs of the last run's jobs, failed ones first"
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def listing(found: Run, folder: Path, study: str | None, failed: bool) -> str:
-    """A line a job, its logs beneath."""
+    """One line per job, its logs beneath."""
     jobs = list(found.jobs.values())
     if study is not None:
         studies = {job.wildcards["study"] for job in jobs if "study" in job.wildcards}
@@ -53,7 +53,7 @@ def listing(found: Run, folder: Path, study: str | None, failed: bool) -> str:
     return "\n".join(lines).rstrip()
 
 
-def described(job: Job, folder: Path, tail: bool) -> list[str]:
+def described(job: RunJob, folder: Path, tail: bool) -> list[str]:
     """A job's state and name, then its logs that hold something."""
     again = f"  ({job.attempts} attempts)" if job.attempts > 1 else ""
     lines = [f"{job.state:<11}{job.name}{again}"]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.cli.check_data.pairs import eligible
 from stamp.cli.data_argument import Named
-from stamp.cli.readiness import eligible
 from stamp.config.model_sources import SOURCES
 from stamp.config.plan import (
     CALIBRATION_DEFAULTS,

@@ -1,20 +1,20 @@
 """What became of each job of a Snakemake run, read from the run's own log.
 
-Snakemake keeps one log a run in ``.snakemake/log``. It names every job with its rule, wildcards and
-log file, says when it was handed to SLURM, under which id and with which log, and how it ended.
+Snakemake keeps one log per run in ``.snakemake/log``. It names every job with its rule, wildcards
+and log file, says under which id and with which log it was submitted to SLURM, and how it ended.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STARTED = re.compile(r"(?P<indent> *)(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
-FAILED = re.compile(r"(?P<indent> *)Error in rule (?P<rule>\w+)[:,]")
-FIELD = re.compile(r" +(?P<key>[a-z_]+): (?P<value>.*)$")
+from stamp.cli.job_text import Identity, JobText, assignments, fields_below, identity, job_at
+
+FAILED = re.compile(r" *Error in rule \w+[:,]")
 FINISHED = re.compile(r" *Finished jobid: (?P<id>\d+) ")
 SUBMITTED = re.compile(
     r"Job (?P<id>\S+) has been submitted with SLURM jobid (?P<slurm>\d+) \(log: (?P<log>.*)\)\.$"
@@ -37,7 +37,7 @@ class Submission:
 
 
 @dataclass(slots=True)
-class Job:
+class RunJob:
     """A job, how far it came, and where it wrote."""
 
     rule: str
@@ -52,13 +52,17 @@ class Job:
     def name(self) -> str:
         return " ".join([self.rule, *self.wildcards.values()])
 
+    @property
+    def identity(self) -> Identity:
+        return identity(self.rule, self.wildcards)
+
 
 @dataclass(slots=True)
 class Run:
     """A run's jobs by their number."""
 
     file: Path
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, RunJob] = field(default_factory=dict)
     ended: bool = False
     began: str = ""
 
@@ -96,10 +100,10 @@ class _Reader:
         if found := GROUP.match(line):
             self.group = found["name"]
             self.groups.setdefault(self.group, [])
-        elif found := STARTED.match(line):
-            self.started(found["rule"], bool(found["indent"]), number)
+        elif job := job_at(self.lines, number):
+            self.started(job, number)
         elif FAILED.match(line):
-            fields = dict(block(self.lines, number))
+            fields = fields_below(self.lines, number)
             status = STATUS.search(fields.get("message", ""))
             self.ended(
                 fields.get("jobid", ""), "failed", status["status"] if status else "failed", number
@@ -109,27 +113,26 @@ class _Reader:
         elif found := SUBMITTED.match(line):
             self.submitted(found["id"], Submission(found["slurm"], Path(found["log"])))
 
-    def started(self, rule: str, grouped: bool, number: int) -> None:
-        fields = dict(block(self.lines, number))
-        identity = fields.get("jobid")
+    def started(self, text: JobText, number: int) -> None:
+        jobid = text.fields.get("jobid")
         # the jobs that a failed group lists look the same, but were not started again
-        if rule == "all" or identity is None or "reason" not in fields:
+        if text.rule == "all" or jobid is None or "reason" not in text.fields:
             return
-        if grouped and self.group is not None and identity not in self.groups[self.group]:
-            self.groups[self.group].append(identity)
-        job = self.run.jobs.setdefault(identity, Job(rule))
-        job.wildcards = pairs(fields.get("wildcards", ""))
-        job.log = Path(fields["log"].split(", ")[0]) if "log" in fields else None
+        if text.indented and self.group is not None and jobid not in self.groups[self.group]:
+            self.groups[self.group].append(jobid)
+        job = self.run.jobs.setdefault(jobid, RunJob(text.rule))
+        job.wildcards = text.wildcards
+        job.log = next(map(Path, text.files("log")), None)
         job.state, job.attempts, job.moment = "running", job.attempts + 1, number
 
-    def submitted(self, identity: str, made: Submission) -> None:
-        for one in members(identity, made.log, self.run, self.groups):
+    def submitted(self, jobid: str, made: Submission) -> None:
+        for one in members(jobid, made.log, self.run, self.groups):
             job = self.run.jobs[one]
             job.submissions.append(made)
             job.state = "submitted"
 
-    def ended(self, identity: str, state: str, status: str, number: int) -> None:
-        job = self.run.jobs.get(identity)
+    def ended(self, jobid: str, state: str, status: str, number: int) -> None:
+        job = self.run.jobs.get(jobid)
         if job is None:
             return
         job.state, job.moment = state, number
@@ -137,40 +140,22 @@ class _Reader:
             job.submissions[-1].status = status
 
 
-def block(lines: list[str], number: int) -> Iterator[tuple[str, str]]:
-    """The ``key: value`` lines below the head of a block."""
-    for line in lines[number + 1 :]:
-        found = FIELD.match(line)
-        if not found:
-            return
-        yield found["key"], found["value"]
-
-
-def pairs(text: str, between: str = ", ") -> dict[str, str]:
-    """``study=a, model=b`` as a dictionary."""
-    return dict(part.split("=", 1) for part in text.split(between) if "=" in part)
-
-
-def members(identity: str, log: Path, run: Run, groups: dict[str, list[str]]) -> Iterable[str]:
+def members(number: str, log: Path, run: Run, groups: dict[str, list[str]]) -> Iterable[str]:
     """The numbers of the jobs that a submission holds: itself, or those of its group.
 
     A group that has not been started is known by its name alone, which it may share.
     """
-    if identity in run.jobs:
-        return [identity]
+    if number in run.jobs:
+        return [number]
     wanted = targets(log)
     if wanted:
-        return [
-            number
-            for number, job in run.jobs.items()
-            if (job.rule, frozenset(job.wildcards.items())) in wanted
-        ]
+        return [one for one, job in run.jobs.items() if job.identity in wanted]
     folder = log.parent.name
     named = [name for name in groups if folder.startswith(f"group_{name}_")]
     return groups[max(named, key=len)] if named else []
 
 
-def targets(log: Path) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+def targets(log: Path) -> set[Identity]:
     """The jobs that a SLURM log says it was started for; none where it has not been started."""
     try:
         with log.open(errors="replace") as file:
@@ -181,7 +166,7 @@ def targets(log: Path) -> set[tuple[str, frozenset[tuple[str, str]]]]:
     if not found:
         return set()
     named = [one.partition(":") for one in found["targets"].split()]
-    return {(rule, frozenset(pairs(values, ",").items())) for rule, _, values in named}
+    return {identity(rule, assignments(values, ",")) for rule, _, values in named}
 
 
 def ask_slurm(run: Run) -> None:
@@ -209,6 +194,6 @@ def queued(ids: Iterable[str]) -> dict[str, str]:
     return {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if " " in line}
 
 
-def ordered(jobs: Iterable[Job]) -> list[Job]:
+def ordered(jobs: Iterable[RunJob]) -> list[RunJob]:
     """Failed jobs first, finished ones last; the newest first among equals."""
     return sorted(jobs, key=lambda job: (STATES.index(job.state), -job.moment))

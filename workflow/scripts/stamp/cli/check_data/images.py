@@ -1,4 +1,4 @@
-"""Image files as the workflow will read them: are they there, are they whole, what are they."""
+"""Image files as the workflow will read them: whether they exist and open, and what they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from PIL import Image, UnidentifiedImageError
 
 from stamp.cli.data_argument import Named
@@ -23,9 +22,9 @@ SHOWN = 5  # images of one kind of mistake that are named one by one
 THREADS = 4
 
 
-def look_at(report: Report, rows: pl.DataFrame, named: Named, every: bool, seed: int) -> None:
-    """See that images are there, and open a sample or all of them."""
-    paths = rows["path"].to_list()
+def check_images(report: Report, named: Named, every: bool, seed: int) -> None:
+    """Check that all images exist, and open a sample or all of them."""
+    paths = named.index["path"].to_list()
     missing = set(absent(paths))
     if missing:
         first = os.path.relpath(next(path for path in paths if path in missing), named.root)
@@ -59,7 +58,10 @@ def look_at(report: Report, rows: pl.DataFrame, named: Named, every: bool, seed:
         )
     for what, text in (
         ("flat", "show one value only, first {}"),
-        ("turned", "carry an EXIF orientation, which is not applied, first {}: turn their pixels"),
+        (
+            "rotated",
+            "carry an EXIF orientation, which is not applied, first {}: rotate their pixels",
+        ),
     ):
         some = [one.path for one in good if getattr(one, what)]
         if some:
@@ -74,7 +76,7 @@ class Opened:
     kind: str = ""
     size: tuple[int, int] = (0, 0)
     flat: bool = False
-    turned: bool = False
+    rotated: bool = False
     problem: str = ""
 
 
@@ -84,12 +86,12 @@ def opened(path: str) -> Opened:
         picture = open_picture(path, 3)
     except UserError as mistake:
         return Opened(path, problem=str(mistake))
-    kind, turned = "DICOM", False
+    kind, rotated = "DICOM", False
     try:
         with Image.open(path) as file:
             kind = str(file.format)
-            turned = file.getexif().get(ORIENTATION, 1) != 1
+            rotated = file.getexif().get(ORIENTATION, 1) != 1
     except (OSError, UnidentifiedImageError):
         pass  # DICOM, which Pillow does not know
     low, high = zip(*picture.getextrema(), strict=True)
-    return Opened(path, kind, picture.size, low == high, turned)
+    return Opened(path, kind, picture.size, low == high, rotated)

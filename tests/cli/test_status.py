@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from project import ROOT
 
-from stamp.cli import study_status as status
-from stamp.cli.dry_run import Job, by_stage, counted, dry_run, read
+from stamp.cli import status
+from stamp.cli.dry_run import STAGES, DueJob, by_stage, counted, dry_run, read
 from stamp.core.errors import UserError
 
 TEXT = """Job stats:
@@ -48,12 +50,12 @@ def test_jobs_are_read_with_wildcards_files_and_reason() -> None:
     assert score.logs == ("results/s/logs/score/m.log",)
     assert score.reason.startswith("Missing output files: ")
     assert (logits.name, score.name) == ("logits north", "score")
-    assert counted([score, logits, logits, Job("other")]) == "logits 2, score 1, other 1"
+    assert counted([score, logits, logits, DueJob("other")]) == "logits 2, score 1, other 1"
 
 
 def test_the_order_is_that_of_the_stages_whatever_was_printed_first() -> None:
-    views = [Job("logits", {"view": view}) for view in ("north", "source", "coast")]
-    jobs = [Job("score"), Job("unknown"), *views, Job("pixels")]
+    views = [DueJob("logits", {"view": view}) for view in ("north", "source", "coast")]
+    jobs = [DueJob("score"), DueJob("unknown"), *views, DueJob("pixels")]
     named = ["pixels", "logits source", "logits coast", "logits north", "score", "unknown"]
     for order in (jobs, jobs[::-1]):
         assert [job.name for job in by_stage(order)] == named
@@ -84,7 +86,7 @@ def test_the_state_is_by_what_is_on_disk_and_what_snakemake_says(
         output.touch()
     if log is not None:
         said.write_text(log + "\n")
-    row = status.state_of("m", [Job("score", {}, (str(output),), (str(said),), reason)])
+    row = status.state_of("m", [DueJob("score", {}, (str(output),), (str(said),), reason)])
     assert row.state == state
     if state == "failed":
         assert row.why.removesuffix(f" (all of it in {said})") == "score: it broke"
@@ -101,14 +103,19 @@ def test_a_job_that_was_killed_has_failed_although_its_log_is_silent(tmp_path: P
     )
     failed = status.failures(tmp_path)
     own = {"study": "s", "model": "m"}
-    job = Job("score", own, (str(tmp_path / "o"),), (str(tmp_path / "l.log"),), "Missing")
+    job = DueJob("score", own, (str(tmp_path / "o"),), (str(tmp_path / "l.log"),), "Missing")
     assert status.state_of("m", [job], failed).state == "failed"
     assert "ended without a word" in status.state_of("m", [job], failed).why
-    other = Job("score", {**own, "model": "n"}, job.outputs, job.logs, "Missing")
+    other = DueJob("score", {**own, "model": "n"}, job.outputs, job.logs, "Missing")
     assert status.state_of("n", [other], failed).state == "missing"
     assert status.state_of("m", [job]).state == "missing"
     assert status.failures(tmp_path / "elsewhere") == frozenset()
 
 
 def test_a_model_without_jobs_is_done() -> None:
-    assert status.state_of("m", []) == status.Row("m", "done", "")
+    assert status.state_of("m", []) == status.ModelState("m", "done", "")
+
+
+def test_every_stage_is_a_rule_of_the_workflow() -> None:
+    text = "\n".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
+    assert set(STAGES) <= set(re.findall(r"^(?:rule|checkpoint) (\w+):", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Write a new model into a study's zoo file, after a forward pass and a dry run."""
+"""Add a model to a study's zoo file, after a forward pass and a dry run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HELP = "add a model to a zoo: its entry, checked by a forward pass, and what wil
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the model is, and what tables say of it."""
+    """What the model is, and what tables say about it."""
     parser.add_argument("--study", required=True, help="the study that the model is for")
     parser.add_argument("--key", required=True, help="its short name, in files and commands")
     kinds = parser.add_argument_group("what it is, one of").add_mutually_exclusive_group(
@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--onnx", metavar="FILE", help="run by onnxruntime")
     kinds.add_argument("--python", metavar="MODULE:FUNCTION", help="needs allow_code: true")
     kinds.add_argument("--logits", metavar="FILE", help="its outputs: Parquet, CSV or npy")
-    texts = parser.add_argument_group("what tables and figures say of it")
+    texts = parser.add_argument_group("what tables and figures say about it")
     texts.add_argument("--label", help="its name (the key, if absent)")
     for name in ("family", "objective", "regime"):
         texts.add_argument(f"--{name}", required=True)
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--trained-on", nargs="*", metavar="SPLIT", help="source splits it was trained on"
     )
     texts.add_argument(
-        "--contamination", nargs="*", metavar="DATASET", help="other data it has met"
+        "--contamination", nargs="*", metavar="DATASET", help="target data it was trained on"
     )
     model = parser.add_argument_group("about the model")
     model.add_argument("--arch", help="timm architecture of --checkpoint")
@@ -58,7 +58,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Show the entry, the check and the plan; write the entry unless it is a dry run."""
-    from stamp.cli.model_entry import BLOCKS, add, load_block, target_of, write
+    from stamp.cli.add_model.load_block import BLOCKS, load_block
+    from stamp.cli.add_model.zoo_entry import add, target_of, write
 
     kind = next(kind for kind in BLOCKS if getattr(arguments, kind) is not None)
     target = target_of(arguments.study, arguments.zoo)

@@ -1,7 +1,4 @@
-"""Made-up files to try the workflow on: a clinic with a table, and shapes with a folder a class.
-
-Nothing in them was measured or photographed; see ``stamp.data.phantom``.
-"""
+"""A made-up clinic: images (PNG of 8 and 16 bits, DICOM) and a table of patients and visits."""
 
 from __future__ import annotations
 
@@ -11,34 +8,26 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from stamp.core.artifacts import whole, write_table
-from stamp.core.errors import UserError
 from stamp.data.phantom import NOTICE
 from stamp.data.phantom.cohort import SPLITS, batches, render, simulate
 from stamp.data.phantom.findings import CLASSES
 
 LABELED = ("Cardiomegaly", "Effusion", "Pneumothorax")
+
+
 SHARES = {"train": 0.4, "calibration": 0.2, "test": 0.4}
-SHAPES = ("circle", "square", "triangle")
+
+
 FIRST_DAY = date(2024, 1, 1)
 
 
-def write_example(folder: Path, patients: int, size: int, seed: int) -> dict[str, int]:
-    """Write ``clinic`` and ``shapes`` into a folder that is empty or new; images of each."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: is there already and not empty: name a new folder")
-    return {
-        "clinic": write_clinic(folder / "clinic", patients, size, seed),
-        "shapes": write_shapes(folder / "shapes", 40, size, seed),
-    }
-
-
 def write_clinic(folder: Path, patients: int, size: int, seed: int) -> int:
-    """A clinic's pictures as PNG of 8 and 16 bits and DICOM, and ``table.csv``; how many images.
+    """Write a clinic's images and ``table.csv``; how many images there are.
 
-    All three kinds of file show the very same grays: what is scored does not depend on them.
+    All three kinds of file hold the same gray values, so that scores do not depend on the kind.
     """
     tables = []
     (folder / "images").mkdir(parents=True)
@@ -51,7 +40,7 @@ def write_clinic(folder: Path, patients: int, size: int, seed: int) -> int:
         files = [f"images/{name}{_ending(number)}" for number, name in enumerate(names)]
         for rows in batches(cohort):
             for row, pixels in zip(rows.tolist(), render(cohort, rows, size), strict=True):
-                write_picture(folder / files[row], pixels, row)
+                write_image(folder / files[row], pixels, row)
         days = 45 * cohort.visit + cohort.patient % 40
         labels = {name: cohort.reported[:, CLASSES.index(name)].astype(int) for name in LABELED}
         tables.append(
@@ -72,33 +61,13 @@ def write_clinic(folder: Path, patients: int, size: int, seed: int) -> int:
     return len(table)
 
 
-def write_shapes(folder: Path, each: int, size: int, seed: int) -> int:
-    """Shapes of random size and place on noise, a folder a class; how many images."""
-    rng = np.random.default_rng([seed, 0x5A9E])
-    for shape in SHAPES:
-        (folder / shape).mkdir(parents=True)
-        for number in range(each):
-            picture = Image.fromarray(rng.integers(0, 120, (size, size)).astype(np.uint8))
-            radius = rng.uniform(0.15, 0.35) * size
-            x, y = rng.uniform(radius, size - radius, 2)
-            pen, box = ImageDraw.Draw(picture), (x - radius, y - radius, x + radius, y + radius)
-            if shape == "circle":
-                pen.ellipse(box, fill=220)
-            elif shape == "square":
-                pen.rectangle(box, fill=220)
-            else:
-                pen.polygon([(box[0], box[3]), (box[2], box[3]), (x, box[1])], fill=220)
-            picture.save(folder / shape / f"{number:03d}.png")
-    return each * len(SHAPES)
-
-
 def _ending(number: int) -> str:
-    """Every fifth picture is a DICOM file."""
+    """Every fifth image is a DICOM file."""
     return ".dcm" if number % 5 == 4 else ".png"
 
 
-def write_picture(file: Path, pixels: NDArray[np.uint8], number: int) -> None:
-    """An 8-bit gray picture as DICOM, as PNG, or, every other, as PNG of 16 bits."""
+def write_image(file: Path, pixels: NDArray[np.uint8], number: int) -> None:
+    """Write an 8-bit gray image as DICOM or PNG; every other PNG has 16 bits."""
     if file.suffix == ".dcm":
         _write_dicom(file, pixels)
     elif number % 2:

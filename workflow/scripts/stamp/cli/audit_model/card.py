@@ -1,65 +1,28 @@
-"""A model's card: its score with what a reader needs to trust or doubt it, in words."""
+"""A model's card: its score, and in words what a reader needs to trust or doubt it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
-import numpy as np
-import polars as pl
-
+from stamp.cli.audit_model.standing import Standing
 from stamp.cli.findings import plural
 from stamp.cli.one_model import Audit, Settings
-from stamp.core.artifacts import read_arrays, read_table
-from stamp.core.errors import UserError, suggest
 from stamp.data.pairs import pool
 from stamp.report.leaderboard import flags
-from stamp.stats.rank_intervals import rank_intervals
 
 METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
+
+
 GROUPS = {"class": "classes"}  # what groups are, by kind of pairs; otherwise patients or the like
+
+
 NUMBERS = (
     "stamp", "low", "high", "raw", "eta2", "within", "total", "exact_stamp", "exact_eta2",
     "se_bootstrap", "se_units", "temperature", "n_semantic", "n_random", "parameters",
 )  # fmt: skip
-COLUMNS = ("model", "place", "stamp")
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A score's place among reference models, 1 the best, and how far it could move."""
-
-    place: int
-    low: int
-    high: int
-    models: int
-    below: float
-    joint: bool  # from draws of all models on the same pairs, not with the others held fixed
-
-
-def standing(audit: Audit, key: str, level: float, file: Path) -> Standing | None:
-    """Where a score stands among the placed models of a leaderboard; None without a score.
-
-    The model itself, if it is listed, is left out. If the leaderboard's study lies beside it and
-    was scored on the same pairs, the interval is that of ranks over joint bootstrap draws.
-    Otherwise the others' scores are held fixed, and the ends are the places of the score's own.
-    """
-    board = reference(file).filter(pl.col("place").is_not_null() & (pl.col("model") != key))
-    others, mine = board["stamp"].to_numpy(), audit.row["stamp"]
-    if mine is None or not len(others):
-        return None
-    place, below = 1 + int((others > mine).sum()), float((others < mine).mean())
-    draws = _joint(audit, file.parent, board["model"].to_list())
-    if draws is not None:
-        ranks = rank_intervals(draws, level)
-        low, high = int(np.floor(ranks.low[0])), int(np.ceil(ranks.high[0]))
-    else:
-        low = 1 + int((others > audit.row["high"]).sum())
-        high = 1 + int((others > audit.row["low"]).sum())
-    return Standing(place, low, high, len(others), below, draws is not None)
 
 
 def record(audit: Audit, settings: Settings, key: str, among: Standing | None) -> dict[str, Any]:
@@ -161,38 +124,3 @@ def _meaning(found: Mapping[str, Any]) -> str:
 
 def _n(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
-
-
-def reference(file: Path) -> pl.DataFrame:
-    """The leaderboard of the models that a score is set among."""
-    if not file.is_file():
-        raise UserError(
-            f"{file}: no such leaderboard; a study's is results/<study>/leaderboard.csv"
-        )
-    try:
-        if file.suffix == ".parquet":
-            board = pl.read_parquet(file)
-        else:
-            board = pl.read_csv(file, schema_overrides={"model": pl.String})
-    except pl.exceptions.PolarsError:
-        raise UserError(f"{file}: can't be read as a leaderboard") from None
-    for name in COLUMNS:
-        if name not in board.columns:
-            raise UserError(f"{file}: no column '{name}': {suggest(name, board.columns)}")
-    numbers = [pl.col(name).cast(pl.Float64) for name in ("place", "stamp")]
-    try:
-        return board.with_columns(*numbers, pl.col("model").cast(pl.String))
-    except pl.exceptions.PolarsError:
-        raise UserError(f"{file}: a place or stamp is no number") from None
-
-
-def _joint(audit: Audit, folder: Path, models: list[str]) -> np.ndarray | None:
-    """Draws of the model and of the others, if those were scored on the very same pairs."""
-    pairs = folder / "pairs.parquet"
-    files = [folder / "scores" / f"{model}.draws.safetensors" for model in models]
-    if not pairs.is_file() or not all(file.is_file() for file in files):
-        return None
-    if not read_table(pairs).equals(audit.pairs):
-        return None
-    draws = [audit.draws, *(read_arrays(file)["stamp"] for file in files)]
-    return np.stack(draws) if len({len(one) for one in draws}) == 1 else None

@@ -1,4 +1,4 @@
-"""All statistics and figures of a table of your own: model, score, source metric and targets.
+"""All statistics and figures for a table of your own: model, score, source metric and targets.
 
 No image is read and no model is run: the table is a CSV file with the columns model, score and
 source_metric; every other column of numbers is a target. The same functions as in a study's run
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from stamp.cli.user_table import Own
+    from stamp.cli.statistics.user_table import UserTable
     from stamp.report.analysis import Data
 
-HELP = "statistics and figures of a table of your own (CSV)"
+HELP = "statistics and figures for a table of your own (CSV)"
 FIGURES = ("targets", "ranks", "forest")
-FILTERS = ("all", "declared")  # one rule at the most sets models of such a table apart
+FILTERS = ("all", "declared")  # such a table has at most one rule that excludes models
 Write = tuple[Path, Callable[[Path], None]]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The table, where results go, and how the statistics are drawn."""
+    """The table, where results go, and the settings of the statistics."""
     parser.add_argument("table", help="CSV with the columns model, score, source_metric, targets")
     parser.add_argument("--out", required=True, help="folder that results are written to")
     parser.add_argument("--title", help="what figures call the study (the table's file name)")
@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Everything is computed before the first file is written; then the main table is printed."""
-    from stamp.cli.user_table import read, study
+    from stamp.cli.statistics.user_table import read, study
 
     settings = _settings(given)
     controls = [name.strip() for name in given.controls.split(",") if name.strip()]
@@ -79,11 +79,13 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(given, name) for name in ("permutations", "resamples", "level")}
 
 
-def results(own: Own, data: Data, out: Path, options: Mapping[str, Any]) -> tuple[str, list[Write]]:
+def results(
+    own: UserTable, data: Data, out: Path, options: Mapping[str, Any]
+) -> tuple[str, list[Write]]:
     """The main table as text, and every file with the function that writes it."""
     import polars as pl
 
-    from stamp.cli.user_table import ranks
+    from stamp.cli.statistics.user_table import ranks
     from stamp.report.correlate import correlations
     from stamp.report.main_table import main_table, markdown
     from stamp.report.plot.data import Data as Drawn
@@ -92,8 +94,8 @@ def results(own: Own, data: Data, out: Path, options: Mapping[str, Any]) -> tupl
     scores = data.scores.drop("exact_stamp")  # empty, and no predictor
     found = correlations(scores, data.outcomes, data.settings, data.seed).filter(kept)
     places = ranks(own)
-    set_apart = data.scores["excluded"].is_not_null().any()
-    table = main_table(found if set_apart else found.filter(filter="all"), data.texts)
+    excluded = data.scores["excluded"].is_not_null().any()
+    table = main_table(found if excluded else found.filter(filter="all"), data.texts)
     words = markdown(table, data.texts)
     folder = out / "statistics"
     writes = [
@@ -108,7 +110,7 @@ def results(own: Own, data: Data, out: Path, options: Mapping[str, Any]) -> tupl
 
 
 def _leaderboard(data: Data, places: pl.DataFrame) -> pl.DataFrame:
-    """The leaderboard without the columns that a table of one's own leaves empty."""
+    """The leaderboard without the columns that a user's table leaves empty."""
     from stamp.report.leaderboard import leaderboard
 
     table = leaderboard(data.scores, data.outcomes, places, data.models)
@@ -121,14 +123,14 @@ def _figures(drawn: Any, out: Path) -> Iterable[Write]:
     for name in FIGURES:
         figure, table = import_module(f"stamp.report.figures.{name}").draw(drawn)
         yield _table(out / "figures" / f"{name}.csv", table)
-        yield _picture(out / "figures" / f"{name}.png", figure)
+        yield _figure(out / "figures" / f"{name}.png", figure)
 
 
 def _analyses(data: Data, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
     """The analyses that read nothing but scores and outcomes, and their figures.
 
-    ``baselines`` is among them: of a table without metrics it compares the score with the source
-    metric and with accuracy on the line.
+    ``baselines`` is among them: without metrics it compares the score with the source metric and
+    with accuracy on the line.
     """
     from dataclasses import replace
     from importlib import import_module
@@ -147,7 +149,7 @@ def _analyses(data: Data, out: Path, options: Mapping[str, Any]) -> Iterable[Wri
             figure = import_module(f"stamp.report.analyses.{name}.figure").draw(
                 table, models, data.texts
             )
-            yield _picture(out / "figures" / f"{name}.png", figure)
+            yield _figure(out / "figures" / f"{name}.png", figure)
 
 
 def _table(path: Path, table: pl.DataFrame) -> Write:
@@ -166,7 +168,7 @@ def _text(path: Path, words: str) -> Write:
     return path, write
 
 
-def _picture(path: Path, figure: Figure) -> Write:
+def _figure(path: Path, figure: Figure) -> Write:
     from stamp.report.plot.style import save
 
     return path, lambda where: save(figure, where, where.with_suffix(".pdf"))

@@ -1,8 +1,8 @@
-"""A user's own table of models, scores and outcomes, read and checked, in the shape of a study's.
+"""A user's own table of models, scores and outcomes, read, checked and shaped like a study.
 
-One row a model. ``model``, ``score`` and ``source_metric`` are required; ``label``, ``family``,
+One row per model. ``model``, ``score`` and ``source_metric`` are required; ``label``, ``family``,
 ``objective``, ``regime``, ``parameters``, ``low``, ``high`` (an interval of the score) and
-``excluded`` (why a model is set apart) may be there; every other column of numbers is a target.
+``excluded`` (why a model is excluded) may be there; every other column of numbers is a target.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NAMED = {*REQUIRED, *SAID, *OPTIONAL, "excluded"}
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """A table that can be analysed: columns of numbers and of texts, one entry a model."""
+class UserTable:
+    """A table that can be analysed: columns of numbers and of texts, one entry per model."""
 
     models: list[str]
     numbers: dict[str, list[float | None]]
@@ -48,7 +48,7 @@ class Own:
     ignored: list[str]
 
 
-def read(path: str | Path, controls: Sequence[str] = ()) -> Own:
+def read(path: str | Path, controls: Sequence[str] = ()) -> UserTable:
     """The user's table; the first mistake in it is raised, with its line and column."""
     header, rows = _cells(Path(path))
     for name in REQUIRED:
@@ -74,7 +74,7 @@ def read(path: str | Path, controls: Sequence[str] = ()) -> Own:
     numbers |= {name: _numbers(path, name, columns, False) for name in OPTIONAL if name in columns}
     texts = {name: columns[name] for name in (*SAID, "excluded") if name in columns}
     own = [name for name in controls if name != "parameters"]
-    return Own(columns["model"], numbers, texts, targets, own, ignored)
+    return UserTable(columns["model"], numbers, texts, targets, own, ignored)
 
 
 def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -138,8 +138,8 @@ def _numbers(
     return found
 
 
-def study(own: Own, title: str, settings: dict[str, Any], seed: int) -> Data:
-    """The table as the analyses read a study; what it has not is empty."""
+def study(own: UserTable, title: str, settings: dict[str, Any], seed: int) -> Data:
+    """The table as the data that analyses read; what it does not have is empty."""
     texts = {
         "title": title,
         "notice": "",
@@ -174,8 +174,8 @@ def study(own: Own, title: str, settings: dict[str, Any], seed: int) -> Data:
     )
 
 
-def board(own: Own) -> pl.DataFrame:
-    """One row a model as in a study's scores; flags and parts that a table can't have are empty."""
+def board(own: UserTable) -> pl.DataFrame:
+    """One row per model, as in a study's scores; columns that a table can't have are empty."""
     count = len(own.models)
     empty: list[Any] = [None] * count
     excluded = [text or None for text in own.texts.get("excluded", empty)]
@@ -195,7 +195,7 @@ def board(own: Own) -> pl.DataFrame:
     return pl.DataFrame({"model": own.models, **columns})
 
 
-def evaluations(own: Own) -> pl.DataFrame:
+def evaluations(own: UserTable) -> pl.DataFrame:
     """The source metric and every target as evaluations of the models."""
     views = {SOURCE: "source_metric", **{name: name for name in own.targets}}
     return pl.DataFrame(
@@ -217,7 +217,7 @@ def evaluations(own: Own) -> pl.DataFrame:
     )
 
 
-def ranks(own: Own) -> pl.DataFrame:
+def ranks(own: UserTable) -> pl.DataFrame:
     """Each model's rank by score, 1 the highest; a table without draws has no intervals of it."""
     found = mid_ranks(-np.array(own.numbers["score"], dtype=float))
     table = pl.DataFrame({"model": own.models, "rank": found})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stamp.cli import run_log as runlog
+from stamp.cli import run_log
 from stamp.cli.logs import listing
 
 HEAD = """\
@@ -82,11 +82,11 @@ Complete log(s): x.log
 """
 
 
-def read(folder: Path, *parts: str) -> runlog.Run:
+def read(folder: Path, *parts: str) -> run_log.Run:
     path = folder / ".snakemake" / "log" / "2026-11-17T024825.snakemake.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(parts).format(logs=folder))
-    found = runlog.latest(folder)
+    found = run_log.latest(folder)
     assert found is not None
     return found
 
@@ -142,27 +142,27 @@ def test_the_queue_tells_waiting_from_running(
     squeue.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     run = read(tmp_path, HEAD, AGAIN)
-    runlog.ask_slurm(run)
+    run_log.ask_slurm(run)
     assert run.jobs["14"].state == "waiting"
     squeue.write_text('#!/bin/sh\necho "36 RUNNING"\n')
-    runlog.ask_slurm(run)
+    run_log.ask_slurm(run)
     assert run.jobs["14"].state == "running"
     squeue.write_text("#!/bin/sh\nexit 1\n")
     run.jobs["14"].state = "submitted"
-    runlog.ask_slurm(run)
+    run_log.ask_slurm(run)
     assert run.jobs["14"].state == "submitted"
 
 
 def test_what_a_run_that_ended_left_open_is_unfinished(tmp_path: Path) -> None:
     run = read(tmp_path, HEAD, AGAIN, "Complete log(s): x.log\n")
-    runlog.ask_slurm(run)
+    run_log.ask_slurm(run)
     assert run.jobs["14"].state == "unfinished"
 
 
 def test_a_run_with_nothing_to_do_does_not_hide_the_one_before(tmp_path: Path) -> None:
     first = read(tmp_path, HEAD)
     (first.file.parent / "2027-01-01.snakemake.log").write_text("Nothing to be done.\n")
-    found = runlog.latest(tmp_path)
+    found = run_log.latest(tmp_path)
     assert found is not None
     assert found.file == first.file
 
@@ -173,7 +173,7 @@ def test_failed_jobs_come_first_and_show_the_end_of_their_log(tmp_path: Path) ->
     written.write_text("stamp: model 'a': no file 'w.safetensors'\n")
     done = END.splitlines()[0] + "\nFinished jobid: 20 (Rule: metrics)\n"
     run = read(tmp_path, GROUPS, done, HEAD)
-    names = [job.name for job in runlog.ordered(run.jobs.values())]
+    names = [job.name for job in run_log.ordered(run.jobs.values())]
     assert names == ["logits s source a", "metrics s b", "metrics s a"]
     text = listing(run, tmp_path, "s", failed=True)
     assert "    | stamp: model 'a': no file 'w.safetensors'" in text

@@ -1,6 +1,6 @@
-"""Whether images are ready for a study: what they yield, what is missing, a line each.
+"""Check whether images are ready for a study: what they yield and what is missing.
 
-It takes a table (csv, tsv, Parquet), a folder with a folder a class, a data set of the
+It takes a table (csv, tsv, Parquet), a folder with one folder per class, a data set of the
 configuration, or a study. The exit code is 1 if there is an error, 0 with warnings.
 """
 
@@ -14,7 +14,7 @@ HELP = "say whether your images are ready for a study, and what is missing"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What is looked at, and how closely."""
+    """What is checked, and how closely."""
     add = parser.add_argument
     add("data", nargs="+", help="a table, a folder, a data set's key or a study's name")
     how = "an option of the table or folder, as in config/datasets.yaml"
@@ -23,23 +23,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--half-width", type=between(0), default=0.02, help="of the interval (default: 0.02)")
     add("--level", type=between(0, 1), default=0.95, help="of the interval (default: 0.95)")
     add("--all", action="store_true", help="open every image, not a sample of 200")
-    add("--seed", type=at_least(0), help="by which splits are drawn (default: that of config.yaml)")
+    add("--seed", type=at_least(0), help="for drawing splits (default: that of config.yaml)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a report for each argument."""
+    from stamp.cli.check_data.interval import Wanted
+    from stamp.cli.check_data.readiness import Request, report_on
     from stamp.cli.data_argument import configuration, read_options
     from stamp.cli.findings import ERROR
-    from stamp.cli.readiness import report_on
 
-    settings, options = configuration(), read_options(arguments.option)
-    seed = settings.seed if arguments.seed is None else arguments.seed
-    interval = (arguments.half_width, arguments.level)
+    settings = configuration()
+    request = Request(
+        options=read_options(arguments.option),
+        split=arguments.split,
+        interval=Wanted(arguments.half_width, arguments.level),
+        every_image=arguments.all,
+        seed=settings.seed if arguments.seed is None else arguments.seed,
+    )
     failed = False
     for number, argument in enumerate(arguments.data):
-        report = report_on(
-            argument, settings, options, arguments.split, interval, arguments.all, seed
-        )
+        report = report_on(argument, settings, request)
         print(("\n" if number else "") + report.text())
         failed |= report.count(ERROR) > 0
     return int(failed)

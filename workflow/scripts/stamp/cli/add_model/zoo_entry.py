@@ -1,0 +1,142 @@
+"""A new entry of a zoo file: checked by a forward pass, planned by a dry run, then written.
+
+Nothing is written before all of that went well. The entry is then put at the end of the zoo file as
+text, and the file is replaced as a whole: its comments and formatting stay.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stamp.cli.add_model.forward_pass import check, unknown_splits
+from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
+from stamp.config import plan as config
+from stamp.core.artifacts import whole
+from stamp.core.errors import UserError, suggest
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an entry goes: the study, its document, and the zoo file."""
+
+    study: str
+    document: Mapping[str, Any]
+    folders: Mapping[str, str]
+    file: Path
+
+
+def target_of(study: str, zoo: str | None) -> Target:
+    """The zoo file of a study that a new entry goes to: the one named, or the study's only one."""
+    main = config.read_yaml(Path(config.CONFIG), "configuration")
+    folders = {**config.FOLDERS, **main.get("folders", {})}
+    document = config.read_yaml(Path(folders["studies"]) / f"{study}.yaml", "study")
+    config.check("study", document, f"{folders['studies']}/{study}.yaml")
+    zoos = document["zoo"]
+    if zoo is None and len(zoos) > 1:
+        raise UserError(f"study '{study}' has the zoos {', '.join(zoos)}: say which with --zoo")
+    if zoo is not None and zoo not in zoos:
+        raise UserError(f"study '{study}' has no zoo '{zoo}': {suggest(zoo, zoos)}")
+    return Target(study, document, folders, Path(folders["zoo"]) / f"{zoo or zoos[0]}.yaml")
+
+
+def as_text(key: str, entry: Mapping[str, Any]) -> str:
+    """An entry as it stands in a zoo file; lists and the innermost mappings are on one line."""
+    return yaml.safe_dump(
+        {key: dict(entry)}, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+    )
+
+
+def appended(file: Path, key: str, entry: Mapping[str, Any]) -> str:
+    """The text of a zoo file with the entry at its end, checked to change no other entry."""
+    text = file.read_text() if file.is_file() else ""
+    held = (config.read_yaml(file, "zoo") or {}) if text else {}
+    if key in held:
+        raise UserError(f"{file}: model '{key}' is there already")
+    new = text + ("" if not text or text.endswith("\n") else "\n") + as_text(key, entry)
+    try:
+        means = yaml.safe_load(new)
+    except yaml.YAMLError:
+        means = None
+    if means != {**held, key: dict(entry)}:
+        raise UserError(f"{file}: an entry can't be added at its end: write it by hand")
+    return new
+
+
+@contextmanager
+def tried(target: Target, text: str) -> Iterator[dict[str, str]]:
+    """The configuration's folders, with a copy of the zoos in which the file has this text."""
+    with tempfile.TemporaryDirectory(prefix="stamp-zoo-") as folder:
+        for file in Path(target.folders["zoo"]).glob("*.yaml"):
+            shutil.copy2(file, folder)
+        (Path(folder) / target.file.name).write_text(text)
+        try:
+            yield {**target.folders, "zoo": folder}
+        except UserError as mistake:
+            line = str(mistake).replace(folder, str(target.file.parent))
+            raise UserError(line) from None
+
+
+def planned(jobs: Sequence[DueJob], study: str, key: str) -> list[str]:
+    """A dry run in a few lines: this model's jobs, those of all models together, and the rest."""
+    ours = [job for job in jobs if job.wildcards.get("study") in (study, None)]
+    own = [job for job in ours if job.wildcards.get("model") == key]
+    together = [job for job in ours if "model" not in job.wildcards]
+    others = [job for job in ours if job.wildcards.get("model") not in (key, None)]
+    lines = [f"{key}: {counted(by_stage(own)) or 'nothing'}"]
+    if together:
+        lines.append(f"for all models: {counted(by_stage(together))}")
+    if others:
+        models = sorted({job.wildcards["model"] for job in others})
+        named = ", ".join(models) if len(models) < 4 else f"{len(models)} other models"
+        lines.append(f"due too, whatever is added: {len(others)} jobs of {named}")
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A new entry, what its check and its dry run showed, and the new ``text`` of the zoo file."""
+
+    entry: str
+    text: str
+    checked: list[str]
+    planned: list[str]
+
+
+def add(target: Target, key: str, entry: Mapping[str, Any]) -> Addition:
+    """Check an entry by schema, forward pass and dry run; the zoo file is not touched."""
+    entry = {**entry, "load": dict(entry["load"])}
+    text = appended(target.file, key, entry)
+    with tried(target, text) as folders:
+        plan = config.read_plan([target.study], folders=folders)
+        if key not in plan.studies[target.study].models:
+            raise UserError(
+                f"{target.folders['studies']}/{target.study}.yaml: models: the study takes only "
+                f"those that it lists: add '{key}' to them first"
+            )
+        try:
+            found = check(plan, target.study, key)
+        except UserError as mistake:
+            own = str(mistake).removeprefix(f"model '{key}': ")
+            raise UserError(f"model '{key}': {own}") from None
+        noted = [*found.words, *unknown_splits(plan, target.study, key)]
+    if found.revision and "revision" not in entry["load"]:
+        entry["load"]["revision"] = found.revision
+        text = appended(target.file, key, entry)
+    with tried(target, text) as folders:
+        where = ", ".join(f"{name}: {path}" for name, path in folders.items())
+        jobs = dry_run(config=[f"studies=[{target.study}]", f"folders={{{where}}}"])
+    return Addition(as_text(key, entry), text, noted, planned(jobs, target.study, key))
+
+
+def write(target: Target, addition: Addition) -> None:
+    """Put the entry at the end of the zoo file."""
+    with whole(target.file) as part:
+        part.write_text(addition.text)

@@ -1,0 +1,101 @@
+"""Score one model on one data set without Snakemake, and print its card.
+
+With --study, pairs, classes and all settings are those of the study, and the numbers are those that
+the workflow would give. Otherwise they are given here. Nothing is written, except by --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from stamp.cli.arguments import at_least, mapping
+
+HELP = "score one model on one data set without Snakemake, and print its card"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which images, which model, how it is scored, what is printed."""
+    add = parser.add_argument_group("images").add_argument
+    add("--study", help="take data, classes, pairs and all other settings from this study")
+    add("--data", help="a table, a folder, or a data set's key")
+    how = "an option of the table or folder, as in config/datasets.yaml"
+    add("--option", "-o", action="append", default=[], metavar="KEY=VALUE", help=how)
+    add("--task", choices=["multilabel", "multiclass"], help="sigmoids, or a softmax")
+    add("--classes", help="names of the model's outputs, in order, between commas")
+    add = parser.add_argument_group("model").add_argument
+    add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
+    add("--model", help="the model of the zoo's file, or a name for the card")
+    add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
+    add("--checkpoint", metavar="FILE", help="weights of the timm architecture --arch")
+    add("--torchscript", metavar="FILE", help="as torch.jit.save wrote it, with --mean and --std")
+    add("--onnx", metavar="FILE", help="run by onnxruntime, with --mean and --std")
+    add("--logits", type=Path, help="a file of its outputs, by image id: nothing is run")
+    add("--probabilities", action=argparse.BooleanOptionalAction,
+        help="whether its outputs are probabilities (asked where they look so)")  # fmt: skip
+    add("--arch", help="timm architecture of --checkpoint")
+    add("--arch-args", type=mapping, metavar="YAML", help="{layers: [1, 1, 1, 1]}")
+    add("--mean", nargs="+", type=float, help="of pixels in [0, 1], one number per channel")
+    add("--std", nargs="+", type=float)
+    add("--file", type=Path, help="weights, safetensors or plain tensors")
+    add("--size", type=at_least(1), help="height and width of the model's pixels")
+    add("--channels", type=int, choices=[1, 3], help="1 for gray, 3 for colour (default: 3)")
+    add = parser.add_argument_group("scoring").add_argument
+    add("--semantic", choices=["temporal", "labeled", "changed", "class"],
+        help="kind of pairs (default: temporal for multilabel, class for multiclass)")  # fmt: skip
+    add("--split", help="split that pairs are drawn from (default: test)")
+    add("--pairs", type=at_least(1), help="how many (default: all, up to 2,000)")
+    add("--calibration", metavar="SPLIT", help="of calibration images (default: calibration)")
+    add("--calibration-count", type=at_least(1), help="how many (default: all, up to 500)")
+    add("--scale", action="store_true", default=None,
+        help="score with the fitted temperature (STAMP-TS)")  # fmt: skip
+    add("--exclude", choices=["temperature", "chance", "none"],
+        help="rule by which models are excluded (default: none)")  # fmt: skip
+    add("--resamples", type=at_least(1), help="of the bootstrap (default: 10,000)")
+    add("--seed", type=at_least(0), help="default: that of config.yaml, or 0")
+    add("--device", choices=["auto", "cuda", "cpu"], default="auto")
+    add("--threads", type=at_least(1), default=1, help="CPU threads of the model (default: 1)")
+    add = parser.add_argument_group("card").add_argument
+    add("--among", type=Path, metavar="LEADERBOARD", help="a leaderboard.csv to compare with")
+    add("--json", action="store_true", help="print the card as JSON")
+    add("--out", type=Path, help="write the card as JSON to this file too")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Score the model, print the card."""
+    import json
+
+    from stamp.cli.audit_model import card
+    from stamp.cli.audit_model.from_arguments import candidate, scoring_settings
+    from stamp.cli.audit_model.standing import reference, standing
+    from stamp.cli.data_argument import configuration
+    from stamp.cli.one_model import audit, weights_file
+    from stamp.core.artifacts import write_json
+    from stamp.core.device import choose
+
+    project = configuration()
+    named, settings = scoring_settings(arguments, project)
+    model = candidate(arguments)
+    weights = weights_file(model, arguments.file)
+    device = choose(arguments.device)
+    among = arguments.among
+    board = Path(project.results) / (arguments.study or "") / "leaderboard.csv"
+    if among is None and arguments.study and board.is_file():
+        among = board
+    if among:
+        reference(among)  # a mistake in it is reported before the work
+    found = audit(
+        named,
+        model,
+        settings,
+        weights=weights,
+        device=device,
+        threads=arguments.threads,
+        allow_code=project.allow_code,
+    )
+    level = settings.statistics["level"]
+    place = standing(found, model.key, level, among) if among else None
+    about = card.record(found, settings, model.key, place)
+    print(json.dumps(about, indent=2, sort_keys=True) if arguments.json else card.text(about))
+    if arguments.out:
+        write_json(arguments.out, about)

@@ -1,0 +1,123 @@
+"""The images, settings and model that the arguments of ``audit-model`` name."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from stamp.cli import one_model
+from stamp.cli.add_model.load_block import load_block
+from stamp.cli.check_data.description import class_names
+from stamp.cli.data_argument import Configuration, Named, of_argument, read_options
+from stamp.cli.one_model import Candidate, Settings
+from stamp.core.errors import UserError
+
+# Arguments that a study takes the place of.
+OF_STUDY = (
+    "data", "task", "classes", "semantic", "split", "pairs", "calibration", "calibration_count",
+    "scale", "exclude", "resamples",
+)  # fmt: skip
+
+
+# The arguments that each way to name the model has no use for.
+UNUSED = {
+    "load": ("probabilities", "arch", "arch_args", "mean", "std"),
+    "timm": ("probabilities", "arch", "arch_args", "mean", "std"),
+    "logits": ("file", "size", "channels", "arch", "arch_args", "mean", "std"),
+    "checkpoint": ("file", "probabilities"),
+    "torchscript": ("file", "arch", "arch_args"),
+    "onnx": ("file", "arch", "arch_args"),
+}
+
+
+def scoring_settings(
+    arguments: argparse.Namespace, project: Configuration
+) -> tuple[Named, Settings]:
+    """The images, and how a model is scored on them: as a study or as the arguments say."""
+    seed = project.seed if arguments.seed is None else arguments.seed
+    options = read_options(arguments.option)
+    if arguments.study:
+        _without(arguments, OF_STUDY, f"--study {arguments.study}")
+        study = project.study(arguments.study)
+        named = of_argument(study.source["dataset"], project, options, seed)
+        return named, one_model.study_settings(study, seed)
+    if not arguments.data:
+        raise UserError("nothing to score on: give --data or --study")
+    named = of_argument(arguments.data, project, options, seed)
+    task = arguments.task or ("multiclass" if "label" in named.index.columns else "multilabel")
+    classes = [name.strip() for name in (arguments.classes or "").split(",") if name.strip()]
+    if twice := next((name for name in classes if classes.count(name) > 1), None):
+        raise UserError(f"--classes names '{twice}' twice")
+    pairs: dict[str, Any] = {
+        "split": [arguments.split or "test"],
+        "semantic": arguments.semantic or {"multilabel": "temporal"}.get(task, "class"),
+    }
+    held_out: dict[str, Any] = {
+        "split": arguments.calibration or "calibration",
+        "scale": bool(arguments.scale),
+        "exclude": arguments.exclude or "none",
+    }
+    if arguments.pairs is not None:
+        pairs["max_pairs"] = arguments.pairs
+    if arguments.calibration_count is not None:
+        held_out["n_images"] = arguments.calibration_count
+    more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
+    names = classes or class_names(named.index)
+    return named, one_model.own_settings(named, task, names, pairs, held_out, more, seed)
+
+
+def _without(arguments: argparse.Namespace, names: Iterable[str], given: str) -> None:
+    """Refuse arguments that would be ignored beside another."""
+    for name in names:
+        if getattr(arguments, name) is not None:
+            raise UserError(f"--{name.replace('_', '-')} has no use beside {given}: leave it out")
+
+
+def candidate(arguments: argparse.Namespace) -> Candidate:
+    """The model: a block in YAML, a timm name, a file of weights, or a file of outputs."""
+    ways = [way for way in UNUSED if getattr(arguments, way) is not None]
+    if len(ways) != 1:
+        named = ", ".join(f"--{way}" for way in UNUSED)
+        raise UserError(f"one model is scored: give one of {named}")
+    _without(arguments, UNUSED[ways[0]], f"--{ways[0]}")
+    if arguments.logits is not None:
+        if not arguments.logits.is_file():
+            raise UserError(f"no such file '{arguments.logits}'")
+        block: dict[str, Any] = {"source": "logits", "file": str(arguments.logits)}
+        if arguments.probabilities is not None:
+            block["probabilities"] = arguments.probabilities
+        return Candidate(arguments.model or arguments.logits.stem, block)
+    if arguments.load is not None:
+        found = one_model.read_candidate(arguments.load, arguments.model)
+        given = {"size": arguments.size, "channels": arguments.channels}
+        pixels = {key: value for key, value in given.items() if value is not None}
+        if not pixels:
+            return found
+        block = {**found.load, "preprocessing": {**found.load.get("preprocessing", {}), **pixels}}
+        return Candidate(found.key, block, found.trained_on)
+    if arguments.timm is None:
+        return _in_file(arguments, ways[0])
+    if arguments.size is None:
+        raise UserError("--timm needs --size, the height and width of its pixels")
+    pixels = {"size": arguments.size, "channels": arguments.channels or 3}
+    block = {"source": "timm", "name": arguments.timm, "preprocessing": pixels}
+    if arguments.file is not None:
+        block["file"] = str(arguments.file)
+    return Candidate(arguments.model or arguments.timm, block)
+
+
+def _in_file(arguments: argparse.Namespace, kind: str) -> Candidate:
+    """A model in a file, with the block that `add-model` would write for it."""
+    file = getattr(arguments, kind)
+    given = {name: getattr(arguments, name) for name in ("arch", "arch_args", "mean", "std")}
+    given["probabilities"] = arguments.probabilities
+    given["preprocessing"] = {} if arguments.size is None else {"size": arguments.size}
+    channels = arguments.channels or (1 if len(arguments.mean or ()) == 1 else 3)
+    block = load_block(kind, file, given, {})
+    pixels = {"channels": channels, **block.get("preprocessing", {})}
+    if pixels.get("size") is None:
+        raise UserError(f"--{kind} needs --size, the height and width of its pixels")
+    checked_block = one_model.checked({**block, "preprocessing": pixels}, f"--{kind}")
+    return Candidate(arguments.model or Path(file).stem, checked_block)

@@ -1,0 +1,87 @@
+"""Whether images are ready for a study: what they yield and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stamp.cli.check_data import description, images, interval, labels, pairs, studies
+from stamp.cli.data_argument import Configuration, Named, of_argument
+from stamp.cli.findings import ERROR, Report
+from stamp.config.plan import Study
+from stamp.core.errors import UserError
+from stamp.data.views import label_columns, select
+
+PAIRS_SPLIT = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How closely images are checked, as the command line asks."""
+
+    options: Mapping[str, Any]
+    split: str | None
+    interval: interval.Wanted
+    every_image: bool  # open all of them, or a sample
+    seed: int
+
+
+def report_on(argument: str, settings: Configuration, request: Request) -> Report:
+    """All that can be said of a study, a data set, a table or a folder before a model is run."""
+    report = Report()
+    try:
+        if settings.has_study(argument):
+            _check_study(report, settings.study(argument), settings, request)
+        else:
+            named = of_argument(argument, settings, request.options, request.seed)
+            _check_data(report, named, request)
+    except UserError as mistake:
+        report.found(ERROR, str(mistake))
+    return report
+
+
+def _check_study(report: Report, study: Study, settings: Configuration, request: Request) -> None:
+    named = of_argument(study.source["dataset"], settings, request.options, request.seed)
+    description.describe(report, named, study.classes)
+    images.check_images(report, named, request.every_image, request.seed)
+    rows, design = studies.study_rows(study, named.index), study.pairs
+    kind, columns = design["semantic"], label_columns(study.task, study.classes)
+    where = f"study '{study.name}' (split {', '.join(design['split'])})"
+    counts = pairs.pair_counts(rows, columns, design["order"], design["same"])
+    pairs.tell_pairs(report, counts, where)
+    if design["order"] == "order" and {kind, *design["also"]} != {"class"}:
+        pairs.check_dates(report, rows)
+    if design["random"] == "different_group":
+        pairs.check_groups(report, rows)
+    available = interval.Available(
+        kind=kind,
+        pairs=min(design["n_pairs"], pairs.eligible(rows, kind, design, columns)),
+        units=pairs.units_of(rows, kind, design["order"]),
+    )
+    scores = Path(settings.results) / study.name / "scores"
+    measured = interval.measured_widths(scores, list(study.models))
+    interval.check_interval(report, available, request.interval, measured)
+    studies.check_source(report, study, named.index)
+    studies.check_targets(report, study, settings, request.seed)
+
+
+def _check_data(report: Report, named: Named, request: Request) -> None:
+    classes = description.class_names(named.index)
+    description.describe(report, named, classes)
+    images.check_images(report, named, request.every_image, request.seed)
+    splits = named.index["split"].drop_nulls().unique().to_list()
+    split = request.split or (PAIRS_SPLIT if PAIRS_SPLIT in splits else None)
+    rows = select(named.index, {"split": split}, named.name)
+    columns = label_columns("multiclass" if "label" in rows.columns else "multilabel", classes)
+    counts = pairs.pair_counts(rows, columns)
+    pairs.tell_pairs(report, counts, f"split '{split}'" if split else "all of it")
+    pairs.check_dates(report, rows)
+    pairs.check_groups(report, rows)
+    temporal = counts["temporal, all consecutive"]
+    kind = "temporal" if isinstance(temporal, int) and temporal else "class"
+    number = temporal if kind == "temporal" else counts["class, two of a group"]
+    available = interval.Available(kind, int(number), pairs.units_of(rows, kind))
+    interval.check_interval(report, available, request.interval)
+    labels.check_labels(report, named.index, classes)
