@@ -23,7 +23,7 @@ from stamp.config.metrics import METRICS
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.core.errors import UserError
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference.extra_outputs import extraction
 from stamp.inference.extra_outputs.extraction import (
     RECIPES,

@@ -28,7 +28,7 @@ from stamp.core.artifacts import ArrayWriter, ids_digest, whole, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS, mirror, turn
-from stamp.images.pixels import Joined, PixelCache
+from stamp.images.pixel_cache import JoinedCaches, PixelCache
 from stamp.inference.extra_outputs.gradcam import GradCam, dice, top
 from stamp.inference.extra_outputs.jacobian import length, spectral_norms
 from stamp.inference.extra_outputs.manifest import file_digest, kept, key_of
@@ -57,7 +57,7 @@ class Images:
     one, without pairs.
     """
 
-    cache: PixelCache | Joined
+    cache: PixelCache | JoinedCaches
     ids: Sequence[str]
     rows: np.ndarray
     pairs: tuple[np.ndarray, np.ndarray]
@@ -99,7 +99,7 @@ class Images:
             ids += names
         empty = np.zeros(0, dtype=int)
         none = (empty, empty)
-        return cls(Joined(caches), ids, np.concatenate(rows), none, none)
+        return cls(JoinedCaches(caches), ids, np.concatenate(rows), none, none)
 
     @property
     def own_ids(self) -> list[str]:
