@@ -19,7 +19,7 @@ from benchmarks.child import python
 from benchmarks.row import Row
 from benchmarks.synthetic import image_ids, write_cache
 from benchmarks.timing import alternate
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import BATCH, Forward, batches, extract
 from stamp.models.loaders.train import network
 from stamp.models.weights import write_weights

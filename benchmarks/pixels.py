@@ -13,7 +13,8 @@ from benchmarks.row import Row
 from benchmarks.synthetic import write_cache
 from benchmarks.timing import alternate
 from stamp.config.preprocessing import Preprocessing
-from stamp.images.pixels import PixelCache, decode
+from stamp.images.pixel_cache import PixelCache
+from stamp.images.pixels import decode
 from stamp.inference.logits import BATCH, batches
 
 FILES, SIDE, CACHED = 24, 1024, 1_024

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from stamp.core.artifacts import ids_digest, write_json
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 
 PART = 1_000
 

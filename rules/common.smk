@@ -375,7 +375,9 @@ def metrics_files(wildcards):
     folder = f"{RESULTS}/{wildcards.study}"
     single = expand(f"{folder}/metrics/{{model}}.parquet", model=list(study_of(wildcards).models))
     together = (
-        [f"{folder}/statistics/agreement_on_the_line.parquet"] if study_of(wildcards).agreement_on_the_line else []
+        [f"{folder}/statistics/agreement_on_the_line.parquet"]
+        if study_of(wildcards).agreement_on_the_line
+        else []
     )
     return [*single, *together]
 

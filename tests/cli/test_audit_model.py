@@ -70,7 +70,7 @@ def test_the_score_on_the_card_is_the_formulas(
     from PIL import Image
     from safetensors.numpy import load_file
 
-    from stamp.images.reading import open_picture
+    from stamp.images.reading import open_image
 
     found = json.loads(said(capsys, "--json", "--pairs", "12"))
     assert (found["n_semantic"], found["n_random"]) == (12, 12)
@@ -79,7 +79,7 @@ def test_the_score_on_the_card_is_the_formulas(
     state = load_file("w.safetensors")
     outputs = {}
     for file in table["file"]:
-        picture = open_picture(Path("clinic") / file, 1).resize((16, 16), Image.Resampling.BILINEAR)
+        picture = open_image(Path("clinic") / file, 1).resize((16, 16), Image.Resampling.BILINEAR)
         pixels = (np.asarray(picture, dtype=np.float64).ravel() / 255 - 0.5) / 0.25
         logits = state["head.weight"].astype(np.float64) @ pixels + state["head.bias"]
         outputs[file] = 1 / (1 + np.exp(-logits))
@@ -99,11 +99,11 @@ def by_hand(folder: Path) -> pl.DataFrame:
     from PIL import Image
     from safetensors.numpy import load_file
 
-    from stamp.images.reading import open_picture
+    from stamp.images.reading import open_image
 
     state, rows = load_file(folder / "w.safetensors"), []
     for file in pl.read_csv(folder / "clinic/table.csv")["file"]:
-        picture = open_picture(folder / "clinic" / file, 1)
+        picture = open_image(folder / "clinic" / file, 1)
         small = np.asarray(picture.resize((16, 16), Image.Resampling.BILINEAR), dtype=np.float64)
         pixels = (small.ravel() / 255 - 0.5) / 0.25
         logits = state["head.weight"].astype(np.float64) @ pixels + state["head.bias"]
@@ -447,12 +447,12 @@ def test_on_the_same_pairs_the_standing_is_of_joint_draws(tmp_path: Path) -> Non
 def test_the_example_is_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
     """8-bit PNG, 16-bit PNG and DICOM of one picture decode to its grays."""
     from stamp.cli.example_data.clinic import write_image
-    from stamp.images.reading import open_picture
+    from stamp.images.reading import open_image
 
     pixels = np.arange(256, dtype=np.uint8).reshape(16, 16)
     for name, number in (("a.png", 0), ("b.png", 1), ("c.dcm", 0)):
         write_image(tmp_path / name, pixels, number)
-        assert np.array_equal(np.asarray(open_picture(tmp_path / name, 1)), pixels), name
+        assert np.array_equal(np.asarray(open_image(tmp_path / name, 1)), pixels), name
 
 
 def test_the_example_is_not_written_over_files(

@@ -21,8 +21,8 @@ from stamp.config.preprocessing import merged
 from stamp.core.errors import UserError
 from stamp.images.pixels import resize
 from stamp.inference.logits import Forward, check_outputs, load_model
+from stamp.models.classifier import classifier
 from stamp.models.loaded import Loaded
-from stamp.models.loaders.finetune import classifier
 from stamp.models.taps import Taps
 from stamp.models.torchvision_ops import timm
 

@@ -15,7 +15,7 @@ from stamp.config.plan import read_zoo
 from stamp.config.preprocessing import merged
 from stamp.core.artifacts import array_metadata, ids_digest, write_json
 from stamp.core.errors import UserError
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import extract, load_model
 from stamp.models.loaded import Loaded
 from stamp.models.loaders.timm import attach_random_head

@@ -334,16 +334,21 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
     assert wanted() == []  # all metrics, but nothing compares them
     assert wanted(analyses=["baselines"], metrics=["entropy", "ece"]) == []
     assert wanted(metrics=["tta_multi", "aug_flip", "entropy"]) == ["flip", "tta"]
-    monkeypatch.setitem(config.PASSES, "families", ("perturbed", "features"))
-    assert wanted(analyses=["families"]) == ["features", "perturbed"]
-    assert wanted(analyses=["families", "baselines"]) == ["features", "flip", "tta", "perturbed"]
+    monkeypatch.setitem(config.PASSES, "families", ("perturbations", "embeddings"))
+    assert wanted(analyses=["families"]) == ["embeddings", "perturbations"]
+    assert wanted(analyses=["families", "baselines"]) == [
+        "embeddings",
+        "flip",
+        "tta",
+        "perturbations",
+    ]
     assert digits(files).metric_kinds == [
         "flip",
         "tta",
     ]
     assert digits(files).target_kinds == []
     del study["metrics"]
-    assert set(wanted()) == set(KINDS) - {*OF_TARGETS, "jacobian", "distances"}
+    assert set(wanted()) == set(KINDS) - {*OF_TARGETS, "jacobian", "pixel_distances"}
     assert digits(files).target_kinds == list(OF_TARGETS)
     del study["targets"]
     assert digits(files).target_kinds == []

@@ -297,7 +297,9 @@ def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a
         manifest = read_json(done.project.result(f"natural/extra_outputs/{model}.json"))[
             "extra_outputs"
         ]
-        assert [kind for kind, entry in manifest.items() if "reason" in entry] == ["dropout"], model
+        assert [kind for kind, entry in manifest.items() if "reason" in entry] == ["mc_dropout"], (
+            model
+        )
         table = done.read(f"metrics/{model}.parquet")
         wanted = metrics_of("multiclass")
         assert list(dict.fromkeys(table["metric"])) == [metric.name for metric in wanted]

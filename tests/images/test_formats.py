@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from stamp.core.errors import UserError
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 RNG = np.random.default_rng(5)
 GRAY, COLOUR, PALETTE, GRAY_ALPHA, COLOUR_ALPHA = 0, 2, 3, 4, 6  # colour types of PNG
@@ -44,7 +44,7 @@ def png(
 
 def opened(tmp_path: Path, raw: bytes, channels: int) -> np.ndarray:
     (tmp_path / "a.png").write_bytes(raw)
-    return np.asarray(open_picture(tmp_path / "a.png", channels)).astype(int)
+    return np.asarray(open_image(tmp_path / "a.png", channels)).astype(int)
 
 
 def luma(colours: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ def test_jpeg_in_gray_colour_or_for_print_is_close_to_what_was_written(
     )
     colours = Image.fromarray(smooth.astype(np.uint8))
     colours.convert(mode).save(tmp_path / "a.jpg", quality=95, progressive=progressive)
-    found = np.asarray(open_picture(tmp_path / "a.jpg", channels), dtype=float)
+    found = np.asarray(open_image(tmp_path / "a.jpg", channels), dtype=float)
     wanted = smooth if mode != "L" else np.repeat(luma(smooth)[..., None], 3, axis=2)
     expected = luma(wanted) if channels == 1 else wanted
     assert np.abs(found - expected).mean() < 3
@@ -137,11 +137,11 @@ def test_16_bit_tiff_of_either_byte_order_is_scaled_by_its_range(
     levels = RNG.integers(0, 65536, size=(13, 11)).astype(order)
     mode = "I;16" if order == "<u2" else "I;16B"
     Image.frombytes(mode, (11, 13), levels.tobytes()).save(tmp_path / "a.tiff")
-    found = np.asarray(open_picture(tmp_path / "a.tiff", 1))
+    found = np.asarray(open_image(tmp_path / "a.tiff", 1))
     assert np.array_equal(found, np.rint(levels.astype(float) / 257))
 
 
 def test_numbers_with_a_decimal_point_are_refused_since_they_have_no_range(tmp_path: Path) -> None:
     Image.fromarray(RNG.random((13, 11)).astype(np.float32)).save(tmp_path / "a.tiff")
     with pytest.raises(UserError, match=r"a.tiff: has floating-point values, .* 8 or 16 bits"):
-        open_picture(tmp_path / "a.tiff", 1)
+        open_image(tmp_path / "a.tiff", 1)

@@ -11,6 +11,7 @@ from PIL import Image
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.core.errors import UserError
 from stamp.images import pixels
+from stamp.images.pixel_cache import PixelCache
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def pictures(tmp_path: Path) -> list[str]:
 def written(tmp_path: Path, paths: list[str], how: Preprocessing, threads: int = 2):
     ids = [f"i{k}" for k in range(len(paths))]
     target, record = tmp_path / "c.npy", tmp_path / "c.json"
-    pixels.write_cache(target, record, ids, paths, how, threads, "here")
-    return pixels.PixelCache(target, record, ids)
+    pixels.write_cache(target, record, pixels.ImageFiles(ids, paths, "here"), how, threads)
+    return PixelCache(target, record, ids)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -81,12 +82,6 @@ def test_a_truncated_image_is_refused(tmp_path: Path, pictures: list[str]) -> No
     Path(pictures[0]).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="can't be read as an image"):
         pixels.decode(pictures[0], Preprocessing(24, 1))
-
-
-def test_a_cache_of_other_images_is_refused(tmp_path: Path, pictures: list[str]) -> None:
-    written(tmp_path, pictures, Preprocessing(24, 1))
-    with pytest.raises(UserError, match="made with ids"):
-        pixels.PixelCache(tmp_path / "c.npy", tmp_path / "c.json", ["other"])
 
 
 def test_a_preprocessing_has_a_name_of_its_own_and_a_model_overrides_its_study() -> None:

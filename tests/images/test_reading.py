@@ -15,13 +15,13 @@ from tests.official.vindr import header
 from stamp.config.preprocessing import Preprocessing
 from stamp.core.errors import UserError
 from stamp.images import pixels
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 RNG = np.random.default_rng(11)
 
 
 def gray(file: Path) -> np.ndarray:
-    picture = open_picture(file, 1)
+    picture = open_image(file, 1)
     assert picture.mode == "L"
     return np.asarray(picture)
 
@@ -45,7 +45,7 @@ def test_gray_of_16_bits_is_scaled_by_its_full_range_and_not_clipped(tmp_path: P
     Image.fromarray(levels).save(tmp_path / "a.png")
     expected = [round(v * 255 / 65535) for v in range(65536)]
     assert gray(tmp_path / "a.png").ravel().tolist() == expected
-    colour = open_picture(tmp_path / "a.png", 3)
+    colour = open_image(tmp_path / "a.png", 3)
     assert colour.mode == "RGB"
     assert np.asarray(colour)[..., 2].ravel().tolist() == expected
 
@@ -62,12 +62,12 @@ def test_transparency_is_ignored(tmp_path: Path, channels: int) -> None:
     rgba[:10, :, 3] = 0
     Image.fromarray(rgba).save(tmp_path / "a.png")
     Image.fromarray(rgba[..., :3]).save(tmp_path / "b.png")
-    four, three = (open_picture(tmp_path / name, channels) for name in ("a.png", "b.png"))
+    four, three = (open_image(tmp_path / name, channels) for name in ("a.png", "b.png"))
     assert np.array_equal(np.asarray(four), np.asarray(three))
     pair = Image.fromarray(rgba[..., 0])
     pair.putalpha(Image.fromarray(rgba[..., 3]))
     pair.save(tmp_path / "c.png")
-    found = np.asarray(open_picture(tmp_path / "c.png", channels))
+    found = np.asarray(open_image(tmp_path / "c.png", channels))
     assert np.array_equal(found.reshape(20, 20, -1)[..., 0], rgba[..., 0])
 
 
@@ -82,14 +82,14 @@ def test_a_palette_gives_its_colours(tmp_path: Path, transparency: bytes | None)
     picture.save(tmp_path / "a.png", **extra)
     with Image.open(tmp_path / "a.png") as opened:
         assert opened.mode == "P"
-    assert np.array_equal(np.asarray(open_picture(tmp_path / "a.png", 3)), palette[numbers])
+    assert np.array_equal(np.asarray(open_image(tmp_path / "a.png", 3)), palette[numbers])
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_jpeg_for_print_is_read(tmp_path: Path, channels: int) -> None:
     picture = Image.new("RGB", (32, 32), (200, 60, 30))
     picture.convert("CMYK").save(tmp_path / "a.jpg", quality=100)
-    found = np.asarray(open_picture(tmp_path / "a.jpg", channels), dtype=int)
+    found = np.asarray(open_image(tmp_path / "a.jpg", channels), dtype=int)
     expected = np.asarray(picture.convert("L" if channels == 1 else "RGB"), dtype=int)
     assert np.abs(found - expected).max() <= 6
 
@@ -107,7 +107,7 @@ def test_marked_dicom_is_known_by_its_content(tmp_path: Path, name: str) -> None
     stored = RNG.integers(0, 256, size=(12, 10), dtype=np.uint8)
     (tmp_path / name).write_bytes(dicom_bytes(stored, preamble=True))
     assert np.array_equal(gray(tmp_path / name), stored)
-    colour = open_picture(tmp_path / name, 3)
+    colour = open_image(tmp_path / name, 3)
     assert np.array_equal(np.asarray(colour), np.repeat(stored[..., None], 3, axis=2))
 
 
@@ -121,7 +121,7 @@ def test_dicom_without_a_preamble_is_known_by_its_suffix_alone(tmp_path: Path, s
         assert np.array_equal(gray(tmp_path / name), stored)
     (tmp_path / "a.png").write_bytes(raw)
     with pytest.raises(UserError, match="can't be read as an image"):
-        open_picture(tmp_path / "a.png", 1)
+        open_image(tmp_path / "a.png", 1)
 
 
 def test_a_png_that_is_named_as_dicom_is_read_as_what_it_is(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_png_that_is_named_as_dicom_is_read_as_what_it_is(tmp_path: Path) -> N
 def test_what_is_no_picture_is_named_in_one_line(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError) as caught:
-        open_picture(tmp_path / name, 1)
+        open_image(tmp_path / name, 1)
     assert str(caught.value).startswith(f"{tmp_path / name}: ")
     assert "\n" not in str(caught.value)
 
@@ -143,7 +143,7 @@ def test_what_is_no_picture_is_named_in_one_line(tmp_path: Path, name: str, cont
 def test_an_absent_picture_is_named(tmp_path: Path) -> None:
     for name in ("a.png", "a.dcm"):
         with pytest.raises(UserError) as caught:
-            open_picture(tmp_path / name, 1)
+            open_image(tmp_path / name, 1)
         assert str(caught.value) == f"{tmp_path / name}: no such image"
 
 
@@ -162,6 +162,7 @@ def test_missing_images_are_counted_before_any_is_decoded(tmp_path: Path) -> Non
     target, record = tmp_path / "c.npy", tmp_path / "c.json"
     line = f"here: 2 of 3 images are missing, first {paths[1]}"
     with pytest.raises(UserError) as caught:
-        pixels.write_cache(target, record, list("xyz"), paths, Preprocessing(24, 1), 1, "here")
+        images = pixels.ImageFiles(list("xyz"), paths, "here")
+        pixels.write_cache(target, record, images, Preprocessing(24, 1), 1)
     assert str(caught.value) == line
     assert not target.exists() and not record.exists()

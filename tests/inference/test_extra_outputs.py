@@ -23,17 +23,21 @@ from stamp.config.metrics import METRICS
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.core.errors import UserError
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS
-from stamp.images.pixels import PixelCache
-from stamp.inference.extra_outputs import extraction
-from stamp.inference.extra_outputs.extraction import (
-    RECIPES,
-    Images,
-    Model,
-    dropout_layers,
-    make_all,
-    noise,
+from stamp.images.pixel_cache import PixelCache
+from stamp.inference.extra_outputs import jacobian, output_files, runner
+from stamp.inference.extra_outputs.manifest import (
+    NotAvailable,
+    note_of,
+    read_output,
+    write_manifest,
 )
-from stamp.inference.extra_outputs.manifest import NotAvailable, file_digest, note_of, read_output
+from stamp.inference.extra_outputs.mc_dropout import dropout_layers
+from stamp.inference.extra_outputs.output_files import OutputFiles
+from stamp.inference.extra_outputs.registry import MAKERS
+from stamp.inference.extra_outputs.runner import Runner
+from stamp.inference.extra_outputs.seeding import noise
+from stamp.inference.extra_outputs.selected_images import SelectedImages
+from stamp.inference.provenance import file_digest
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded
 from stamp.models.torchvision_ops import timm
@@ -47,7 +51,7 @@ EVERY = [kind for kind in KINDS if kind not in OF_TARGETS]
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> Images:
+def images(tmp_path: Path) -> SelectedImages:
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (len(IDS), SIZE, SIZE, 1), dtype=np.uint8)
     np.save(tmp_path / "x.npy", pixels)
@@ -59,7 +63,7 @@ def images(tmp_path: Path) -> Images:
         [{"kind": "temporal", "a": a, "b": b} for a, b in ends]
         + [{"kind": "random", "a": IDS[0], "b": IDS[9]}]
     )
-    return Images.of(cache, view, pairs, "temporal", COUNT)
+    return SelectedImages.of_source(cache, view, pairs, "temporal", COUNT)
 
 
 def network(arch: str = "resnet18", arguments: Any = None) -> nn.Module:
@@ -76,20 +80,26 @@ def loaded(module: nn.Module, missing: tuple[int, ...] = ()) -> Loaded:
 
 def run(
     folder: Path,
-    images: Images,
+    images: SelectedImages,
     module: nn.Module | Loaded,
     kinds: list[str],
     settings: Any = None,
     made_from: Any = None,
 ) -> Path:
-    """The manifest of a model's passes."""
+    """The manifest of a model's extra outputs."""
     settings = settings or SETTINGS
     what = module if isinstance(module, Loaded) else loaded(module)
-    load = lambda: Model(what, CLASSES, images, settings, SEED, "cpu")  # noqa: E731
-    card = {"model": "m", "view": "source"}
-    entries = make_all(folder, "m", kinds, made_from or {"load": 1}, settings, load, card)
-    write_json(folder / "m.json", {"model": "m", "study": "s", "extra_outputs": entries})
+    files = files_in(folder, settings, made_from)
+    entries = files.make(kinds, lambda: Runner(what, CLASSES, images, settings, SEED, "cpu"))
+    write_manifest(folder / "m.json", "m", "s", entries)
     return folder / "m.json"
+
+
+def files_in(
+    folder: Path, settings: Any = SETTINGS, made_from: Any = None, view: str = "source"
+) -> OutputFiles:
+    metadata = {"model": "m", "view": view}
+    return OutputFiles(folder, "m", made_from or {"load": 1}, settings, metadata)
 
 
 def outputs(module: nn.Module, pixels: torch.Tensor) -> np.ndarray:
@@ -99,12 +109,12 @@ def outputs(module: nn.Module, pixels: torch.Tensor) -> np.ndarray:
         return module(x).numpy()
 
 
-def pixels_of(images: Images) -> torch.Tensor:
+def pixels_of(images: SelectedImages) -> torch.Tensor:
     return torch.from_numpy(images.cache.rows(0, COUNT))
 
 
 def test_every_kind_has_a_recipe_and_nobody_asks_for_another() -> None:
-    assert list(RECIPES) == list(KINDS)
+    assert list(MAKERS) == list(KINDS)
     assert {kind for kinds in PASSES.values() for kind in kinds} <= set(KINDS)
     assert {kind for metric in METRICS for kind in metric.extra_outputs} <= set(KINDS)
     used = {setting for settings in KINDS.values() for setting in settings}
@@ -114,12 +124,12 @@ def test_every_kind_has_a_recipe_and_nobody_asks_for_another() -> None:
         in_order(["flop"])
 
 
-def test_the_first_pool_images_and_the_pairs_within_them_are_taken(images: Images) -> None:
-    assert images.own_ids == IDS[:COUNT]
+def test_the_first_pool_images_and_the_pairs_within_them_are_taken(images: SelectedImages) -> None:
+    assert images.selected_ids == IDS[:COUNT]
     a, b = images.pairs
-    assert [(images.own_ids[i], images.own_ids[j]) for i, j in zip(a, b, strict=True)] == [
-        (IDS[k], IDS[k + 1]) for k in range(0, COUNT, 2)
-    ]
+    assert [
+        (images.selected_ids[i], images.selected_ids[j]) for i, j in zip(a, b, strict=True)
+    ] == [(IDS[k], IDS[k + 1]) for k in range(0, COUNT, 2)]
     a, b = images.semantic  # all of them, as rows of the view
     assert [(IDS[i], IDS[j]) for i, j in zip(a, b, strict=True)] == [
         (IDS[k], IDS[k + 1]) for k in range(0, 26, 2)
@@ -127,7 +137,7 @@ def test_the_first_pool_images_and_the_pairs_within_them_are_taken(images: Image
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_changed_pictures_are_forwarded(tmp_path: Path, images: Images, name: str) -> None:
+def test_augmented_images_are_forwarded(tmp_path: Path, images: SelectedImages, name: str) -> None:
     module = network()
     found = read_output(run(tmp_path, images, module, [name]), name, IDS)
     changed = AUGMENTATIONS[name](pixels_of(images), IDS[:COUNT], SEED)
@@ -136,7 +146,7 @@ def test_changed_pictures_are_forwarded(tmp_path: Path, images: Images, name: st
     assert found["rows"].dtype == np.int32
 
 
-def test_the_fixed_views_are_planes_of_one_array(tmp_path: Path, images: Images) -> None:
+def test_the_fixed_views_are_planes_of_one_array(tmp_path: Path, images: SelectedImages) -> None:
     module = network()
     found = read_output(run(tmp_path, images, module, ["tta"]), "tta", IDS)["logits"]
     assert found.shape == (9, COUNT, CLASSES)
@@ -144,25 +154,31 @@ def test_the_fixed_views_are_planes_of_one_array(tmp_path: Path, images: Images)
         assert np.allclose(found[plane], outputs(module, view(pixels_of(images))), atol=1e-4)
 
 
-def test_features_lead_to_the_logits_and_cover_every_row(tmp_path: Path, images: Images) -> None:
+def test_embeddings_lead_to_the_logits_and_cover_every_row(
+    tmp_path: Path, images: SelectedImages
+) -> None:
     module: Any = network()
-    found = read_output(run(tmp_path, images, module, ["features"]), "features", IDS)
-    assert set(found) == {"features", "early", "mid", "late", "penultimate"}
+    found = read_output(run(tmp_path, images, module, ["embeddings"]), "embeddings", IDS)
+    assert set(found) == {"embeddings", "early", "mid", "late", "penultimate"}
     with torch.no_grad():
-        logits = module.fc(torch.from_numpy(found["features"])).numpy()
+        logits = module.fc(torch.from_numpy(found["embeddings"])).numpy()
     everything = torch.from_numpy(images.cache.rows(0, len(IDS)))
     assert np.allclose(logits, outputs(module, everything), atol=1e-4)
     # the last block's output is pooled into the classifier's input
-    assert np.allclose(found["penultimate"], found["features"], atol=1e-5)
+    assert np.allclose(found["penultimate"], found["embeddings"], atol=1e-5)
 
 
-def test_turned_pictures_have_features_of_their_own(tmp_path: Path, images: Images) -> None:
+def test_rotated_images_have_embeddings_of_their_own(
+    tmp_path: Path, images: SelectedImages
+) -> None:
     module: Any = network()
-    found = read_output(run(tmp_path, images, module, ["rotations"]), "rotations", IDS)
+    found = read_output(
+        run(tmp_path, images, module, ["rotation_prediction"]), "rotation_prediction", IDS
+    )
     for plane, quarters in enumerate((1, 2, 3)):
         turned = torch.from_numpy(np.rot90(pixels_of(images).numpy(), quarters, axes=(1, 2)).copy())
         with torch.no_grad():
-            logits = module.fc(torch.from_numpy(found["features"][plane])).numpy()
+            logits = module.fc(torch.from_numpy(found["embeddings"][plane])).numpy()
         assert np.allclose(logits, outputs(module, turned), atol=1e-4)
 
 
@@ -183,51 +199,52 @@ def target_views(folder: Path) -> tuple[list[PixelCache], list[pl.DataFrame], np
 
 def test_of_targets_some_images_of_every_domain_are_taken(tmp_path: Path) -> None:
     caches, views, _ = target_views(tmp_path)
-    few = Images.of_targets(caches, views, 6, SEED)
+    few = SelectedImages.of_targets(caches, views, 6, SEED)
     # 6 of the 16 of a domain, its 4 of the other, all 5 of the second target
     assert len(few.rows) == 6 + 4 + 5 and sorted(set(few.rows)) == few.rows.tolist()
     assert sum(row < 16 for row in few.rows) == 6 and few.rows[-9:].tolist() == list(range(16, 25))
-    assert few.own_ids[-5:] == [f"near{number}" for number in range(5)]
-    again = Images.of_targets(caches[:1], [views[0].reverse()], 6, SEED)
-    assert set(again.own_ids) == set(few.own_ids[:10])  # whatever the order of the view
-    other = Images.of_targets(caches, views, 6, SEED + 1)
-    assert set(other.own_ids) != set(few.own_ids) and other.digest != few.digest
-    assert len(Images.of_targets(caches, views, 100, SEED).rows) == 25
+    assert few.selected_ids[-5:] == [f"near{number}" for number in range(5)]
+    again = SelectedImages.of_targets(caches[:1], [views[0].reverse()], 6, SEED)
+    assert set(again.selected_ids) == set(few.selected_ids[:10])  # whatever the order of the view
+    other = SelectedImages.of_targets(caches, views, 6, SEED + 1)
+    assert set(other.selected_ids) != set(few.selected_ids) and other.digest != few.digest
+    assert len(SelectedImages.of_targets(caches, views, 100, SEED).rows) == 25
 
 
-def test_features_of_targets_lead_to_their_logits(
+def test_embeddings_of_targets_lead_to_their_logits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caches, views, pixels = target_views(tmp_path)
-    monkeypatch.setattr(extraction, "BATCH", 4)
+    monkeypatch.setattr(runner.Runner.batches, "__defaults__", (4,))
     module: Any = network()
-    images = Images.of_targets(caches, views, 6, SEED)
-    card = {"model": "m", "view": "targets"}
-    load = lambda: Model(loaded(module), CLASSES, images, SETTINGS, SEED, "cpu")  # noqa: E731
-    entries = make_all(tmp_path, "m", ["targets"], {}, SETTINGS, load, card)
-    write_json(tmp_path / "m.json", {"model": "m", "study": "s", "extra_outputs": entries})
-    found = read_output(tmp_path / "m.json", "targets", images.ids)
+    images = SelectedImages.of_targets(caches, views, 6, SEED)
+    entries = files_in(tmp_path, view="targets").make(
+        ["target_embeddings"],
+        lambda: Runner(loaded(module), CLASSES, images, SETTINGS, SEED, "cpu"),
+    )
+    write_manifest(tmp_path / "m.json", "m", "s", entries)
+    found = read_output(tmp_path / "m.json", "target_embeddings", images.ids)
     assert found["rows"].tolist() == images.rows.tolist()
-    assert entries["targets"]["forwarded"] == len(images.rows)
+    assert entries["target_embeddings"]["forwarded"] == len(images.rows)
     with torch.no_grad():
-        logits = module.fc(torch.from_numpy(found["features"])).numpy()
+        logits = module.fc(torch.from_numpy(found["embeddings"])).numpy()
     assert np.allclose(logits, outputs(module, torch.from_numpy(pixels[images.rows])), atol=1e-4)
     with pytest.raises(UserError, match="ids"):
-        read_output(tmp_path / "m.json", "targets", images.ids[::-1])
+        read_output(tmp_path / "m.json", "target_embeddings", images.ids[::-1])
 
 
-def test_a_linear_model_has_features_but_no_taps_and_says_why(
-    tmp_path: Path, images: Images
+def test_a_linear_model_has_embeddings_but_no_taps_and_says_why(
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     manifest = run(tmp_path, images, network("linear", {}), EVERY)
-    found = read_output(manifest, "features", IDS)
-    assert set(found) == {"features"} and found["features"].shape == (len(IDS), SIZE * SIZE)
-    entry = extraction.kept(tmp_path, "features", "m", read_key(manifest, "features"))
+    found = read_output(manifest, "embeddings", IDS)
+    assert set(found) == {"embeddings"} and found["embeddings"].shape == (len(IDS), SIZE * SIZE)
+    entry = files_in(tmp_path).kept("embeddings", read_key(manifest, "embeddings"))
     assert entry is not None and entry["taps"] == "no blocks are known in Linear"
     with pytest.raises(NotAvailable, match="no blocks are known in Linear"):
         read_output(manifest, "gradcam")
     with pytest.raises(NotAvailable, match="no dropout layer with p > 0"):
-        read_output(manifest, "dropout")
+        read_output(manifest, "mc_dropout")
 
 
 def read_key(manifest: Path, kind: str) -> str:
@@ -247,7 +264,7 @@ class BlackBox(nn.Module):
 
 
 def test_a_black_box_gives_outputs_and_a_reason_for_all_else(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     manifest = run(tmp_path, images, BlackBox(), EVERY, {**SETTINGS, "head_dropout": 0.1})
     refused = {}
@@ -256,11 +273,17 @@ def test_a_black_box_gives_outputs_and_a_reason_for_all_else(
             read_output(manifest, kind, IDS)
         except NotAvailable as reason:
             refused[kind] = str(reason)
-    assert set(refused) == {"features", "rotations", "gradcam", "dropout", "jacobian"}
+    assert set(refused) == {
+        "embeddings",
+        "rotation_prediction",
+        "gradcam",
+        "mc_dropout",
+        "jacobian",
+    }
     assert refused["jacobian"].startswith("gradients can't be taken: no path leads")
-    assert refused["features"] == "its last linear layer is not known"
+    assert refused["embeddings"] == "its last linear layer is not known"
     assert refused["gradcam"] == "no blocks are known in BlackBox"
-    assert "features" not in read_output(manifest, "composite")
+    assert "embeddings" not in read_output(manifest, "composite")
 
 
 class Ends(nn.Module):
@@ -283,13 +306,13 @@ class Ends(nn.Module):
 
 
 def test_only_dropout_is_on_and_its_passes_scatter_as_they_should(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     assert timm is not None
     torch.manual_seed(3)
     module = Ends(0.2).eval()
     settings = {**SETTINGS, "samples": 300}
-    found = read_output(run(tmp_path, images, module, ["dropout"], settings), "dropout", IDS)
+    found = read_output(run(tmp_path, images, module, ["mc_dropout"], settings), "mc_dropout", IDS)
     assert found["logits"].shape == (300, COUNT, CLASSES)
     x = ((pixels_of(images).permute(0, 3, 1, 2).float() / 255 - 0.4) / 0.25).flatten(1)
     x = x / np.sqrt(1 + 1e-5)  # the norm in eval mode: mean 0, variance 1
@@ -305,33 +328,33 @@ def test_only_dropout_is_on_and_its_passes_scatter_as_they_should(
 
 
 def test_dropout_passes_repeat_and_leave_the_random_state_alone(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     torch.manual_seed(3)
     module = Ends(0.2).eval()
     state = torch.get_rng_state()
-    first = read_output(run(tmp_path / "1", images, module, ["dropout"]), "dropout")["logits"]
+    first = read_output(run(tmp_path / "1", images, module, ["mc_dropout"]), "mc_dropout")["logits"]
     assert torch.equal(torch.get_rng_state(), state)
     torch.manual_seed(99)
-    again = read_output(run(tmp_path / "2", images, module, ["dropout"]), "dropout")["logits"]
+    again = read_output(run(tmp_path / "2", images, module, ["mc_dropout"]), "mc_dropout")["logits"]
     assert np.array_equal(first, again)
     assert not np.allclose(first[0], first[1])
 
 
-def test_dropout_that_drops_nothing_does_not_count(tmp_path: Path, images: Images) -> None:
+def test_dropout_that_drops_nothing_does_not_count(tmp_path: Path, images: SelectedImages) -> None:
     assert dropout_layers(Ends(0.0)) == []
-    manifest = run(tmp_path, images, Ends(0.0).eval(), ["dropout"])
+    manifest = run(tmp_path, images, Ends(0.0).eval(), ["mc_dropout"])
     with pytest.raises(NotAvailable, match="it has no dropout layer with p > 0"):
-        read_output(manifest, "dropout")
+        read_output(manifest, "mc_dropout")
 
 
 def test_dropout_before_the_last_layer_is_named_as_what_it_is(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     module = Ends(0.0).eval()
-    manifest = run(tmp_path, images, module, ["dropout"], {**SETTINGS, "head_dropout": 0.1})
-    assert note_of(manifest, "dropout").startswith("dropout of 0.1 before the last layer")
-    found = read_output(manifest, "dropout")["logits"]
+    manifest = run(tmp_path, images, module, ["mc_dropout"], {**SETTINGS, "head_dropout": 0.1})
+    assert note_of(manifest, "mc_dropout").startswith("dropout of 0.1 before the last layer")
+    found = read_output(manifest, "mc_dropout")["logits"]
     assert found.std(axis=0).min() > 0
     assert not any(part._forward_pre_hooks for part in module.modules())
 
@@ -354,7 +377,7 @@ class Symmetric(nn.Module):
 
 
 def test_maps_of_a_symmetric_network_overlap_fully_and_those_of_others_do_not(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     torch.manual_seed(1)
     same = read_output(run(tmp_path / "1", images, Symmetric().eval(), ["gradcam"]), "gradcam", IDS)
@@ -365,7 +388,7 @@ def test_maps_of_a_symmetric_network_overlap_fully_and_those_of_others_do_not(
     assert other["pair_dice"].shape == (COUNT // 2,)
 
 
-def test_a_pair_of_one_picture_overlaps_fully(tmp_path: Path, images: Images) -> None:
+def test_a_pair_of_one_image_overlaps_fully(tmp_path: Path, images: SelectedImages) -> None:
     place = np.arange(5)
     twice = replace(images, pairs=(place, place))
     torch.manual_seed(1)
@@ -375,34 +398,34 @@ def test_a_pair_of_one_picture_overlaps_fully(tmp_path: Path, images: Images) ->
 
 
 def test_perturbations_have_the_norm_asked_for_and_move_a_linear_model_as_they_must(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     module: Any = network("linear", {})
-    found = read_output(run(tmp_path, images, module, ["perturbed"]), "perturbed", IDS)
+    found = read_output(run(tmp_path, images, module, ["perturbations"]), "perturbations", IDS)
     x = (pixels_of(images).permute(0, 3, 1, 2).float() / 255 - 0.4) / 0.25
     length = np.linalg.norm(x.flatten(1).numpy(), axis=1)
     assert np.allclose(found["norms"], 0.01 * length[None], rtol=1e-5)
     assert np.allclose(found["base"], outputs(module, pixels_of(images)), atol=1e-4)
     for plane in range(3):
-        d = noise(IDS[:COUNT], x.shape[1:], SEED, plane).flatten(1).numpy()
+        d = noise(IDS[:COUNT], x.shape[1:], SEED, "perturbed", plane).flatten(1).numpy()
         d *= (0.01 * length / np.linalg.norm(d, axis=1))[:, None]
         moved = d @ module.head.weight.detach().numpy().T
         assert np.allclose(found["logits"][plane] - found["base"], moved, atol=1e-4)
 
 
 def test_noise_is_that_of_an_image_alone() -> None:
-    whole = noise(["a", "b", "c"], (1, 4, 4), 0, 2)
-    assert torch.equal(noise(["c"], (1, 4, 4), 0, 2)[0], whole[2])
-    assert not torch.equal(noise(["c"], (1, 4, 4), 0, 1)[0], whole[2])
-    many = noise([str(k) for k in range(400)], (1, 8, 8), 0, 0)
+    whole = noise(["a", "b", "c"], (1, 4, 4), 0, "perturbed", 2)
+    assert torch.equal(noise(["c"], (1, 4, 4), 0, "perturbed", 2)[0], whole[2])
+    assert not torch.equal(noise(["c"], (1, 4, 4), 0, "perturbed", 1)[0], whole[2])
+    many = noise([str(k) for k in range(400)], (1, 8, 8), 0, "perturbed", 0)
     assert float(many.mean()) == pytest.approx(0, abs=0.03)
     assert float(many.std()) == pytest.approx(1, abs=0.03)
 
 
 @pytest.mark.parametrize("task", ["multilabel", "multiclass"])
 @pytest.mark.parametrize("missing", [(), (1,)])
-def test_a_linear_model_is_as_steep_as_its_weights_and_outputs_say(
-    tmp_path: Path, images: Images, task: str, missing: tuple[int, ...]
+def test_a_linear_model_is_as_sensitive_as_its_weights_and_outputs_say(
+    tmp_path: Path, images: SelectedImages, task: str, missing: tuple[int, ...]
 ) -> None:
     module: Any = network("linear", {})
     # probabilities that are not all 0 or 1, singular values that are apart
@@ -425,12 +448,12 @@ def test_a_linear_model_is_as_steep_as_its_weights_and_outputs_say(
         assert norm == pytest.approx(values[0], rel=1e-3)
 
 
-def test_steepness_does_not_depend_on_the_batch_and_repeats(
-    tmp_path: Path, images: Images, monkeypatch: pytest.MonkeyPatch
+def test_sensitivity_does_not_depend_on_the_batch_and_repeats(
+    tmp_path: Path, images: SelectedImages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for size in (1, 5, 24, 24):
-        monkeypatch.setattr(extraction, "SMALLEST_BATCH", size)
+        monkeypatch.setattr(jacobian, "SMALLEST_BATCH", size)
         manifest = run(tmp_path / f"{size}{len(found)}", images, network(), ["jacobian"])
         found.append(read_output(manifest, "jacobian", IDS)["norms"])
     assert found[0].std() > 0
@@ -438,10 +461,12 @@ def test_steepness_does_not_depend_on_the_batch_and_repeats(
     assert np.array_equal(found[2], found[3])
 
 
-def test_no_small_step_is_steeper_than_the_jacobian(tmp_path: Path, images: Images) -> None:
+def test_no_small_step_changes_more_than_the_jacobian_allows(
+    tmp_path: Path, images: SelectedImages
+) -> None:
     settings = {**SETTINGS, "perturbation_norm": 1e-3, "jacobian_images": 6}
-    manifest = run(tmp_path, images, network(), ["perturbed", "jacobian"], settings)
-    steps, norms = (read_output(manifest, kind) for kind in ("perturbed", "jacobian"))
+    manifest = run(tmp_path, images, network(), ["perturbations", "jacobian"], settings)
+    steps, norms = (read_output(manifest, kind) for kind in ("perturbations", "jacobian"))
     before, after = (
         1 / (1 + np.exp(-steps[name].astype(float) / 2)) for name in ("base", "logits")
     )
@@ -483,23 +508,23 @@ class Own(nn.Module):
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_a_network_that_can_not_be_differentiated_has_a_reason_and_no_file(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     cases = {"script": (torch.jit.script(Script()), "no path leads"), "own": (Own(), "only once")}
     for name, (module, reason) in cases.items():
-        manifest = run(tmp_path / name, images, module.eval(), ["jacobian", "distances"])
+        manifest = run(tmp_path / name, images, module.eval(), ["jacobian", "pixel_distances"])
         with pytest.raises(NotAvailable, match=f"gradients can't be taken: .*{reason}"):
             read_output(manifest, "jacobian")
         assert [file.name for file in (tmp_path / name / "jacobian").iterdir()] == ["m.json"]
-        assert len(read_output(manifest, "distances", IDS)["squared"]) == 13
+        assert len(read_output(manifest, "pixel_distances", IDS)["squared"]) == 13
 
 
-def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_pictures(
-    tmp_path: Path, images: Images
+def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_images(
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     mean, std = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
-    colour = Loaded(nn.Flatten(), mean, std)  # gray pictures go to all of its channels
-    found = read_output(run(tmp_path, images, colour, ["distances"]), "distances", IDS)
+    colour = Loaded(nn.Flatten(), mean, std)  # gray images go to all of its channels
+    found = read_output(run(tmp_path, images, colour, ["pixel_distances"]), "pixel_distances", IDS)
     assert found["a"].tolist() == list(range(0, 26, 2))
     pixels = images.cache.rows(0, 30)[..., 0].astype(float) / 255
     for a, b, squared in zip(found["a"], found["b"], found["squared"], strict=True):
@@ -509,15 +534,17 @@ def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_pictures(
         assert squared == pytest.approx(total, rel=1e-5)
 
 
-def test_classes_that_a_model_has_not_stay_missing(tmp_path: Path, images: Images) -> None:
-    manifest = run(tmp_path, images, loaded(network(), missing=(1,)), ["flip", "tta", "perturbed"])
-    for kind in ("flip", "tta", "perturbed"):
+def test_classes_that_a_model_has_not_stay_missing(tmp_path: Path, images: SelectedImages) -> None:
+    manifest = run(
+        tmp_path, images, loaded(network(), missing=(1,)), ["flip", "tta", "perturbations"]
+    )
+    for kind in ("flip", "tta", "perturbations"):
         found = read_output(manifest, kind)["logits"]
         assert np.isnan(found[..., 1]).all() and np.isfinite(found[..., [0, 2]]).all()
 
 
 class Fragile(nn.Module):
-    """Fails on pictures that are turned: the corners are black there."""
+    """Fails on rotated images: the corners are black there."""
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         corner = pixels[:, 0, 0, 0] + 0.4 / 0.25
@@ -525,7 +552,7 @@ class Fragile(nn.Module):
 
 
 def test_outputs_that_are_no_numbers_are_a_reason_and_leave_no_file(
-    tmp_path: Path, images: Images
+    tmp_path: Path, images: SelectedImages
 ) -> None:
     manifest = run(tmp_path, images, Fragile(), ["rotation"])
     with pytest.raises(NotAvailable, match="outputs are not finite"):
@@ -534,12 +561,12 @@ def test_outputs_that_are_no_numbers_are_a_reason_and_leave_no_file(
 
 
 def test_a_full_disk_is_no_property_of_the_model(
-    tmp_path: Path, images: Images, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, images: SelectedImages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*arguments: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(extraction.ArrayWriter, "put", full)
+    monkeypatch.setattr(output_files.ArrayWriter, "put", full)
     with pytest.raises(UserError, match="no space left"):
         run(tmp_path, images, network(), ["flip"])
     assert not list((tmp_path / "flip").iterdir())
@@ -552,63 +579,66 @@ def test_a_full_disk_is_no_property_of_the_model(
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kinds that are made from here on."""
     names: list[str] = []
-    for kind, recipe in RECIPES.items():
+    for kind, make in MAKERS.items():
 
-        def counted(model: Model, kind: str = kind, recipe: Callable = recipe) -> Any:
+        def counted(runner: Runner, kind: str = kind, make: Callable = make) -> Any:
             names.append(kind)
-            return recipe(model)
+            return make(runner)
 
-        monkeypatch.setitem(RECIPES, kind, counted)
+        monkeypatch.setitem(MAKERS, kind, counted)
     return names
 
 
-def test_a_new_kind_makes_just_that_kind(tmp_path: Path, images: Images, made: list[str]) -> None:
-    run(tmp_path, images, network(), ["flip", "dropout"])
-    assert made == ["flip", "dropout"]
-    manifest = run(tmp_path, images, network(), ["flip", "tta", "dropout"])
-    assert made == ["flip", "dropout", "tta"]  # the reason for no dropout is kept as well
+def test_a_new_kind_makes_just_that_kind(
+    tmp_path: Path, images: SelectedImages, made: list[str]
+) -> None:
+    run(tmp_path, images, network(), ["flip", "mc_dropout"])
+    assert made == ["flip", "mc_dropout"]
+    manifest = run(tmp_path, images, network(), ["flip", "tta", "mc_dropout"])
+    assert made == ["flip", "mc_dropout", "tta"]  # the reason for no dropout is kept as well
     before = manifest.read_text()
-    run(tmp_path, images, network(), ["flip", "tta", "dropout"])
+    run(tmp_path, images, network(), ["flip", "tta", "mc_dropout"])
     assert len(made) == 3 and manifest.read_text() == before
 
 
-def test_a_model_is_loaded_only_if_something_has_to_be_made(tmp_path: Path, images: Images) -> None:
+def test_a_model_is_loaded_only_if_something_has_to_be_made(
+    tmp_path: Path, images: SelectedImages
+) -> None:
     run(tmp_path, images, network(), ["flip"])
 
-    def load() -> Model:
+    def load() -> Runner:
         raise AssertionError("loaded")
 
-    card = {"model": "m", "view": "source"}
-    entries = make_all(tmp_path, "m", ["flip"], {"load": 1}, SETTINGS, load, card)
+    entries = files_in(tmp_path).make(["flip"], load)
     assert entries["flip"]["images"] == COUNT
     with pytest.raises(AssertionError, match="loaded"):
-        make_all(tmp_path, "m", ["flip"], {"load": 2}, SETTINGS, load, card)
+        files_in(tmp_path, made_from={"load": 2}).make(["flip"], load)
 
 
 def test_a_setting_concerns_the_kinds_that_use_it(
-    tmp_path: Path, images: Images, made: list[str]
+    tmp_path: Path, images: SelectedImages, made: list[str]
 ) -> None:
-    kinds = ["features", "flip", "perturbed"]
+    kinds = ["embeddings", "flip", "perturbations"]
     run(tmp_path, images, network(), kinds)
     made.clear()
     run(tmp_path, images, network(), kinds, {**SETTINGS, "perturbation_norm": 0.02})
-    assert made == ["perturbed"]
+    assert made == ["perturbations"]
     made.clear()
     run(tmp_path, images, network(), kinds, {**SETTINGS, "images": 9, "perturbation_norm": 0.02})
-    assert made == ["flip", "perturbed"]
+    assert made == ["flip", "perturbations"]
 
 
 def test_temperature_and_pairs_concern_the_kinds_that_use_them(
-    tmp_path: Path, images: Images, made: list[str]
+    tmp_path: Path, images: SelectedImages, made: list[str]
 ) -> None:
-    kinds = ["flip", "perturbed", "jacobian", "distances"]
+    kinds = ["flip", "perturbations", "jacobian", "pixel_distances"]
     run(tmp_path, images, network("linear", {}), kinds)
     for change, again in {
         ("temperature", 1.0): ["jacobian"],
         ("task", "multiclass"): ["jacobian"],
         ("power_iterations", 2): ["jacobian"],
         ("jacobian_images", 3): ["jacobian"],
-        ("pairs", "others"): ["distances"],
+        ("pairs", "others"): ["pixel_distances"],
     }.items():
         made.clear()
         run(tmp_path, images, network("linear", {}), kinds, {**SETTINGS, change[0]: change[1]})
@@ -616,7 +646,9 @@ def test_temperature_and_pairs_concern_the_kinds_that_use_them(
         run(tmp_path, images, network("linear", {}), kinds)
 
 
-def test_a_damaged_file_is_made_again(tmp_path: Path, images: Images, made: list[str]) -> None:
+def test_a_damaged_file_is_made_again(
+    tmp_path: Path, images: SelectedImages, made: list[str]
+) -> None:
     manifest = run(tmp_path, images, network(), ["flip"])
     file = tmp_path / "flip" / "m.safetensors"
     right = file.read_bytes()
@@ -628,14 +660,14 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, images: Images, made: list
         read_output(manifest, "flip")
 
 
-def test_passes_of_other_images_or_of_another_making_are_refused(
-    tmp_path: Path, images: Images
+def test_outputs_on_other_images_or_of_another_making_are_refused(
+    tmp_path: Path, images: SelectedImages
 ) -> None:
-    manifest = run(tmp_path, images, network(), ["flip", "features"])
+    manifest = run(tmp_path, images, network(), ["flip", "embeddings"])
     with pytest.raises(UserError, match="made with ids"):
         read_output(manifest, "flip", [f"x{one}" for one in IDS])
     with pytest.raises(UserError, match="made with ids"):
-        read_output(manifest, "features", IDS[:-1])
+        read_output(manifest, "embeddings", IDS[:-1])
     with pytest.raises(NotAvailable, match="'tta' was not asked for"):
         read_output(manifest, "tta")
     old = manifest.read_text()
@@ -645,22 +677,24 @@ def test_passes_of_other_images_or_of_another_making_are_refused(
         read_output(manifest, "flip")
 
 
-def test_the_manifest_says_what_was_done_and_what_it_cost(tmp_path: Path, images: Images) -> None:
+def test_the_manifest_says_what_was_done_and_what_it_cost(
+    tmp_path: Path, images: SelectedImages
+) -> None:
     manifest = run(
         tmp_path,
         images,
         network(),
-        ["features", "tta", "gradcam", "perturbed", "jacobian", "distances"],
+        ["embeddings", "tta", "gradcam", "perturbations", "jacobian", "pixel_distances"],
     )
     entries = read_json(manifest)["extra_outputs"]
     done = {kind: (entry["images"], entry["forwarded"]) for kind, entry in entries.items()}
     assert done == {
-        "features": (30, 30),
+        "embeddings": (30, 30),
         "tta": (24, 24 * 9),
         "gradcam": (24, 24 * 2 + 12),
-        "perturbed": (24, 24 * 4),
+        "perturbations": (24, 24 * 4),
         "jacobian": (24, 24),
-        "distances": (26, 0),
+        "pixel_distances": (26, 0),
     }
     for kind, entry in entries.items():
         assert entry["seconds"] > 0
@@ -677,16 +711,16 @@ class Files(dict):
         return self[name]
 
 
-def test_a_model_whose_outputs_were_given_has_a_reason_for_every_kind(tmp_path: Path) -> None:
+def test_a_model_with_precomputed_logits_has_a_reason_for_every_kind(tmp_path: Path) -> None:
     view = pl.DataFrame({"image": IDS, "role": ["pool"] * len(IDS)})
     write_table(tmp_path / "view.parquet", view, {"study": "s", "view": "source"})
     job = SimpleNamespace(
-        params=SimpleNamespace(kinds=["features", "flip"]),
+        params=SimpleNamespace(kinds=["embeddings", "flip"]),
         wildcards=SimpleNamespace(study="s", model="m"),
         input=Files(view=tmp_path / "view.parquet", pixels=[]),
         output=[tmp_path / "m.json"],
     )
     script.main(job)
-    for kind in ("features", "flip"):
-        with pytest.raises(NotAvailable, match="its outputs were given"):
+    for kind in ("embeddings", "flip"):
+        with pytest.raises(NotAvailable, match="precomputed"):
             read_output(tmp_path / "m.json", kind)

@@ -16,7 +16,7 @@ from stamp.config.model_sources import SOURCES
 from stamp.config.preprocessing import Preprocessing
 from stamp.core.artifacts import array_metadata, read_arrays
 from stamp.core.errors import UserError
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference import logits
 from stamp.models.architectures import build
 from stamp.models.loaded import Loaded

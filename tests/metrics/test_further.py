@@ -53,13 +53,13 @@ def arrays(rng: np.random.Generator) -> dict[str, dict[str, np.ndarray]]:
         kind: {"logits": logits()} for kind in ("flip", "rotation", "brightness", "contrast")
     }
     found |= {"crop": {"logits": logits()}, "tta": {"logits": logits(9)}}
-    found["dropout"] = {"logits": logits(5)}
-    found["composite"] = {"logits": logits(), "features": rng.normal(size=(IMAGES, 6))}
-    found["rotations"] = {"features": rng.normal(size=(3, IMAGES, 6))}
+    found["mc_dropout"] = {"logits": logits(5)}
+    found["composite"] = {"logits": logits(), "embeddings": rng.normal(size=(IMAGES, 6))}
+    found["rotation_prediction"] = {"embeddings": rng.normal(size=(3, IMAGES, 6))}
     found["gradcam"] = {"dice": rng.random(IMAGES), "pair_dice": rng.random(IMAGES // 2)}
     for each in found.values():
         each["rows"] = rows
-    return {**found, "features": {"features": rng.normal(size=(N, 6))}}
+    return {**found, "embeddings": {"embeddings": rng.normal(size=(N, 6))}}
 
 
 def manifest(folder: Path, found: dict[str, Any], **more: Any) -> Path:
@@ -124,7 +124,7 @@ def test_changed_outputs_are_set_against_those_of_the_same_images(
     assert values["tta_multi"][0].value == pytest.approx(
         np.var(views, axis=0, ddof=1).sum(axis=1).mean()
     )
-    drawn = np.var(outputs(found["dropout"]["logits"], task), axis=0, ddof=1).sum(axis=1).mean()
+    drawn = np.var(outputs(found["mc_dropout"]["logits"], task), axis=0, ddof=1).sum(axis=1).mean()
     wanted = drawn if task == "multiclass" else drawn / 3
     assert values["mc_dropout"][0].value == pytest.approx(wanted)
     assert values["gradcam_dice"][0].value == pytest.approx(found["gradcam"]["dice"].mean())
@@ -137,7 +137,7 @@ def test_features_are_those_of_the_pool_in_its_order(tmp_path: Path, task: str) 
     rng = np.random.default_rng(1)
     found, source = arrays(rng), material(rng, task)
     values = further_values(further(source, task, manifest(tmp_path, found)), list(MEASURES))
-    h = found["features"]["features"][POOL]
+    h = found["embeddings"]["embeddings"][POOL]
 
     def cosine(a: int, b: int) -> float:
         return float(h[a] @ h[b] / np.linalg.norm(h[a]) / np.linalg.norm(h[b]))
@@ -148,7 +148,7 @@ def test_features_are_those_of_the_pool_in_its_order(tmp_path: Path, task: str) 
     assert values["feature_alignment"][0].value == pytest.approx(near - far)
     assert values["feature_norm"][1] == len(POOL)
     assert values["feature_norm"][0].value == pytest.approx(np.sqrt((h**2).sum(axis=1)).mean())
-    first, second = h[:IMAGES], found["composite"]["features"]
+    first, second = h[:IMAGES], found["composite"]["embeddings"]
     moved = ((first.mean(axis=0) - second.mean(axis=0)) ** 2).sum()
     assert values["fd_frechet"][0].value > moved
     groups = np.array([int(VIEW["group"][row][1:]) for row in POOL])
@@ -164,11 +164,13 @@ def test_features_are_those_of_the_pool_in_its_order(tmp_path: Path, task: str) 
 
 def elsewhere(folder: Path, rows: list[int], h: np.ndarray, images: dict[str, list[str]]) -> Path:
     every = [image for named in images.values() for image in named]
-    card = {"model": "m", "view": "targets", "kind": "targets"}
+    card = {"model": "m", "view": "targets", "kind": "target_embeddings"}
     card["ids"] = ids_digest([every[row] for row in rows])
-    file = folder / "elsewhere" / "targets" / "m.safetensors"
-    write_arrays(file, {"features": h, "rows": np.array(rows, dtype=np.int32)}, card)
-    entries = {"targets": {"file": "targets/m.safetensors", "images": len(rows)}}
+    file = folder / "elsewhere" / "target_embeddings" / "m.safetensors"
+    write_arrays(file, {"embeddings": h, "rows": np.array(rows, dtype=np.int32)}, card)
+    entries = {
+        "target_embeddings": {"file": "target_embeddings/m.safetensors", "images": len(rows)}
+    }
     manifest = folder / "elsewhere" / "m.json"
     write_json(manifest, {"model": "m", "study": "s", "extra_outputs": entries})
     return manifest
@@ -190,7 +192,7 @@ def test_the_distance_to_a_target_is_that_of_its_own_images(tmp_path: Path, task
     targets = {"far": (source, domains), "near": (near, pl.Series(["z"] * 9))}
     wanted = ["fd_target"]
     table = metric_rows(source, targets, {}, task, TEMPERATURE, data, wanted, streamed)
-    pool = found["features"]["features"][POOL]
+    pool = found["embeddings"]["embeddings"][POOL]
     parts = {("far", "all"): h[:-9], ("far", "x"): h[:10], ("far", "y"): h[10:-9]}
     parts["near", "all"] = h[-9:]
     assert len(table) == len(parts) + len(streamed)
@@ -210,17 +212,17 @@ def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
 ) -> None:
     rng = np.random.default_rng(2)
     found = arrays(rng)
-    for kind in ("features", "dropout"):
+    for kind in ("embeddings", "mc_dropout"):
         del found[kind]
-    missing = {"features": {"reason": "no head"}, "dropout": {"reason": "no dropout layer"}}
+    missing = {"embeddings": {"reason": "no head"}, "mc_dropout": {"reason": "no dropout layer"}}
     source = material(rng, task)
     data = further(source, task, manifest(tmp_path, found, **missing))
     table = metric_rows(source, {}, {}, task, TEMPERATURE, data)
     reasons = dict(table.filter(pl.col("value").is_null()).select("metric", "reason").iter_rows())
     for metric in metrics_of(task):
-        if "features" in metric.extra_outputs and not metric.of_target:
+        if "embeddings" in metric.extra_outputs and not metric.of_target:
             assert reasons.pop(metric.name) == "no head"
-        elif "dropout" in metric.extra_outputs:
+        elif "mc_dropout" in metric.extra_outputs:
             assert reasons.pop(metric.name) == "no dropout layer"
         elif metric.of_target:
             assert reasons.pop(metric.name) == NO_TARGETS
@@ -232,7 +234,7 @@ def test_dropout_that_is_not_the_models_own_is_marked(tmp_path: Path, task: str)
     found, source = arrays(rng), material(rng, task)
     file = manifest(tmp_path, found)
     record = read_json(file)
-    record["extra_outputs"]["dropout"]["note"] = "dropout of 0.1 before the last layer"
+    record["extra_outputs"]["mc_dropout"]["note"] = "dropout of 0.1 before the last layer"
     write_json(file, record)
     value, _ = further_values(further(source, task, file), ["mc_dropout"])["mc_dropout"]
     assert value.value > 0 and value.reason == "dropout of 0.1 before the last layer"

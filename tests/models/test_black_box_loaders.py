@@ -21,9 +21,9 @@ from stamp.core.errors import UserError
 from stamp.inference.extra_outputs.jacobian import spectral_norms
 from stamp.inference.logits import Forward, load_model
 from stamp.models import probabilities
+from stamp.models.classifier import classifier
 from stamp.models.loaders import onnx as onnx_file
 from stamp.models.loaders import precomputed as given
-from stamp.models.loaders.finetune import classifier
 from stamp.models.taps import Taps
 from stamp.models.weights import write_weights
 

@@ -25,10 +25,10 @@ from torch import nn
 from finetune import main
 from stamp.core.artifacts import array_metadata, ids_digest, read_json, write_json, write_table
 from stamp.core.errors import UserError
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import Forward
+from stamp.models.classifier import body_parameters, head_parameters
 from stamp.models.loaded import Loaded
-from stamp.models.loaders.finetune import body_parameters, head_parameters
 from stamp.models.training import finetune
 from stamp.stats.auroc import auroc
 

@@ -321,7 +321,7 @@ def test_a_layers_stamp_is_its_share_of_variance_between_groups(tmp_path: Path) 
         between = rng.normal(size=(60, 400))[np.arange(300) // 5] * np.sqrt(share)
         own = between + rng.normal(size=(300, 400)) * np.sqrt(1 - share)
         arrays[name] = np.concatenate([own, np.full((20, 400), 77.0)]).astype(np.float32)
-    study.add("features", features=arrays["penultimate"], **arrays)
+    study.add("embeddings", embeddings=arrays["penultimate"], **arrays)
     table = study.profile("layers")
     for name, share in shares.items():
         for kind in ("raw", "normalised"):
@@ -351,10 +351,10 @@ def test_the_scale_of_single_images_moves_raw_but_not_normalised_features(tmp_pa
     study = Study(tmp_path)
     rng = np.random.default_rng(2)
     plain = {name: rng.normal(size=(320, width)).astype(np.float32) for name, width in TAPS.items()}
-    study.add("features", **plain)
+    study.add("embeddings", **plain)
     before = study.profile("layers")
     scale = rng.uniform(0.5, 3, size=(320, 1)).astype(np.float32)
-    study.add("features", **{name: array * scale for name, array in plain.items()})
+    study.add("embeddings", **{name: array * scale for name, array in plain.items()})
     after = study.profile("layers")
     for name in TAPS:
         own = [value(table, "normalised", name)["value"] for table in (before, after)]
@@ -365,11 +365,11 @@ def test_the_scale_of_single_images_moves_raw_but_not_normalised_features(tmp_pa
 
 def test_layers_that_a_network_lacks_have_the_reason(tmp_path: Path) -> None:
     study = Study(tmp_path)
-    study.without("features", "a file of logits has no layers")
+    study.without("embeddings", "a file of logits has no layers")
     table = study.profile("layers")
     assert value(table, "raw", "mid")["reason"] == "a file of logits has no layers"
     assert value(table, "raw", "output")["value"] is not None
-    study.add("features", mid=np.ones((320, 4), np.float32))
+    study.add("embeddings", mid=np.ones((320, 4), np.float32))
     table = study.profile("layers")
     assert value(table, "raw", "early")["reason"] == "the network has no layer 'early'"
     assert value(table, "raw", "mid")["reason"] == "features are nearly constant"
@@ -506,7 +506,7 @@ def test_the_lipschitz_proxy_is_of_probabilities_and_averages_the_steepest(tmp_p
     base = study.logits[rows] + 0.01 * rng.normal(size=(3, 3)).astype(np.float32)
     norms = rng.uniform(0.5, 1, size=(8, 3)).astype(np.float32)
     after = study.logits[rows] + 0.1 * rng.normal(size=(8, 3, 3)).astype(np.float32)
-    study.add("perturbed", logits=after, base=base, norms=norms, rows=rows)
+    study.add("perturbations", logits=after, base=base, norms=norms, rows=rows)
     table = study.profile("identifiability")
     steepest = [
         max(
@@ -545,7 +545,7 @@ def test_variants_of_the_proxy_are_a_mean_of_norms_and_a_slope_over_the_pairs_of
     pairs = study.pairs.filter(pl.col("kind") == study.params.semantic)
     a, b = (np.array([place[one] for one in pairs[end]], dtype=np.int32) for end in ("a", "b"))
     squared = rng.uniform(50, 90, len(a))  # of all 150 pairs; the score uses 120
-    study.add("distances", a=a, b=b, squared=squared)
+    study.add("pixel_distances", a=a, b=b, squared=squared)
     table = study.profile("identifiability")
     assert value(table, "lipschitz_spectral")["value"] == pytest.approx(sum(map(float, norms)) / 5)
     assert value(table, "lipschitz_spectral")["n"] == 5
@@ -566,11 +566,11 @@ def test_a_variant_that_a_model_has_not_keeps_its_reason(tmp_path: Path) -> None
     place = {image: row for row, image in enumerate(study.view["image"])}
     pairs = study.pairs.filter(pl.col("kind") == "temporal")
     a, b = (np.array([place[one] for one in pairs[end]], dtype=np.int32) for end in ("a", "b"))
-    study.add("distances", a=a, b=b, squared=np.zeros(len(a)))
+    study.add("pixel_distances", a=a, b=b, squared=np.zeros(len(a)))
     table = study.profile("identifiability")
     assert value(table, "lipschitz_spectral")["reason"] == "gradients can't be taken: it is a file"
     assert "are the same" in value(table, "lipschitz_pairs")["reason"]
-    study.add("distances", a=b, b=a, squared=np.ones(len(a)))
+    study.add("pixel_distances", a=b, b=a, squared=np.ones(len(a)))
     with pytest.raises(ValueError, match="of other pairs than the score"):
         study.profile("identifiability")
 

@@ -41,7 +41,7 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
     manifest = tmp_path / "m.json"
     entry = {"file": "x", "digest": "y", "images": 5, "forwarded": 10, "seconds": 1.5}
     write_json(
-        manifest, {"extra_outputs": {"flip": entry, "dropout": {"reason": "no dropout layer"}}}
+        manifest, {"extra_outputs": {"flip": entry, "mc_dropout": {"reason": "no dropout layer"}}}
     )
     job = SimpleNamespace(
         params=SimpleNamespace(models=["m"], views=["source", "far"], forwarded=forwarded),

@@ -84,7 +84,7 @@ def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -
     rows = pl.read_csv(project.result(f"{STUDY}/analyses/layers_models.csv"), schema=schema)
     lost = rows.filter((pl.col("model") == "linear") & (pl.col("layer") == "early"))
     record = read_json(project.result(f"{STUDY}/extra_outputs/linear.json"))
-    assert lost["reason"][0] == record["extra_outputs"]["features"]["taps"]
+    assert lost["reason"][0] == record["extra_outputs"]["embeddings"]["taps"]
 
 
 def test_jacobians_are_of_the_outputs_that_are_scored_and_alone_depend_on_their_temperature(
@@ -101,7 +101,7 @@ def test_jacobians_are_of_the_outputs_that_are_scored_and_alone_depend_on_their_
     def made() -> tuple[float, dict[str, int]]:
         project.finish(target)
         entries = read_json(project.folder / target)["extra_outputs"]
-        assert entries["jacobian"]["images"] == 8 and entries["distances"]["forwarded"] == 0
+        assert entries["jacobian"]["images"] == 8 and entries["pixel_distances"]["forwarded"] == 0
         files = {
             kind: (project.folder / target).parent / one["file"] for kind, one in entries.items()
         }

@@ -62,10 +62,10 @@ def files(project: Project) -> dict[str, int]:
 
 
 def test_only_what_the_metrics_need_is_made_and_the_rest_has_a_reason(compared: Project) -> None:
-    assert {path.split("/")[0] for path in files(compared)} == {"features", "flip", "gradcam"}
+    assert {path.split("/")[0] for path in files(compared)} == {"embeddings", "flip", "gradcam"}
     for name in MODELS:
-        assert set(manifest(compared, name)) == {"features", "flip", "gradcam", "dropout"}
-        assert "no dropout layer" in manifest(compared, name)["dropout"]["reason"]
+        assert set(manifest(compared, name)) == {"embeddings", "flip", "gradcam", "mc_dropout"}
+        assert "no dropout layer" in manifest(compared, name)["mc_dropout"]["reason"]
     assert manifest(compared, "mixer")["gradcam"]["images"] == 20
     assert "no blocks are known" in manifest(compared, "linear")["gradcam"]["reason"]
     assert compared.plan(TARGET) == jobs()
@@ -125,7 +125,7 @@ def test_all_metrics_make_the_passes_that_are_missing_and_keep_the_others(
     assert {path: after[path] for path in before} == before
     wanted = {kind for metric in metrics_of("multilabel") for kind in metric.extra_outputs}
     wanted -= set(OF_TARGETS)
-    assert wanted == set(KINDS) - {"perturbed", "jacobian", "distances", *OF_TARGETS}
+    assert wanted == set(KINDS) - {"perturbations", "jacobian", "pixel_distances", *OF_TARGETS}
     for name in MODELS:
         assert set(manifest(copied, name)) == wanted
         table = pl.read_parquet(copied.result(f"{STUDY}/metrics/{name}.parquet"))

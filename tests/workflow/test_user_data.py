@@ -17,7 +17,7 @@ from stamp.__main__ import main
 from stamp.cli.example_data import write_example
 from stamp.cli.example_data.clinic import LABELED
 from stamp.config.analyses import ANALYSES
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 STUDY = {
     "title": "Clinic",
@@ -153,7 +153,7 @@ def test_an_image_put_into_a_folder_makes_the_index_anew(own: Project) -> None:
 def test_a_replaced_image_is_decoded_again_and_what_follows_runs(own: Project) -> None:
     rows = pl.read_parquet(own.result("clinic/views/source.parquet"))
     path = own.folder / rows.filter(pl.col("path").str.ends_with(".png"))["path"][0]
-    picture = open_picture(path, 1)
+    picture = open_image(path, 1)
     picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(path)
     found = own.plan()
     assert found["pixels clinic source 32-gray-bilinear"] == 1

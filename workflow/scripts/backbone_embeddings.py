@@ -5,7 +5,7 @@ from pathlib import Path
 from stamp.core.artifacts import read_table
 from stamp.core.device import claim
 from stamp.core.errors import UserError, run
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference.backbone_embeddings import extract_features
 from stamp.models.loaders.probe import backbone
 

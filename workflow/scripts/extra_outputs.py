@@ -1,30 +1,41 @@
-"""Extra inference outputs of one model: those that a metric or an analysis of the study needs."""
+"""Make the extra inference outputs of one model that the study's metrics and analyses need."""
 
 from pathlib import Path
 
 from stamp.core.artifacts import read_json, read_table
 from stamp.core.device import claim
 from stamp.core.errors import run
-from stamp.images.pixels import PixelCache
-from stamp.inference.extra_outputs.extraction import Images
-from stamp.inference.extra_outputs.job import Job, write_none
+from stamp.images.pixel_cache import PixelCache
+from stamp.inference.extra_outputs.job import ExtraOutputsJob
+from stamp.inference.extra_outputs.manifest import SOURCE, write_precomputed
+from stamp.inference.extra_outputs.selected_images import SelectedImages
 
 
 def main(smk):
     params, files = smk.params, smk.input
     study, model = smk.wildcards.study, smk.wildcards.model
     if not files.get("pixels"):
-        return write_none(smk.output[0], model, study, params.kinds)
-    weights = (files.get("weights") or None, files.get("backbone") or None)
+        return write_precomputed(smk.output[0], model, study, params.kinds)
     calibration = files.get("calibration")
     temperature = read_json(calibration)["value"] if calibration else 1.0
-    view = read_table(files.view, study=study, view="source")
+    view = read_table(files.view, study=study, view=SOURCE)
     cache = PixelCache(Path(files.pixels), Path(files.record), view["image"])
     pairs = read_table(files.pairs, study=study)
-    images = Images.of(cache, view, pairs, params.semantic, params.settings["images"])
+    count = params.settings["images"]
+    images = SelectedImages.of_source(cache, view, pairs, params.semantic, count)
     study_wide = {"task": params.task, "pairs": images.semantic_digest, "temperature": temperature}
-    how = (params, params.settings | study_wide, *weights, lambda: claim(smk.resources))
-    job = Job(model, study, "source", params.kinds, *how, smk.threads)
+    job = ExtraOutputsJob(
+        model=model,
+        study=study,
+        view=SOURCE,
+        kinds=params.kinds,
+        params=params,
+        settings=params.settings | study_wide,
+        weights=files.get("weights") or None,
+        backbone=files.get("backbone") or None,
+        device=lambda: claim(smk.resources),
+        threads=smk.threads,
+    )
     return job.run(smk.output[0], images, [files.record])
 
 

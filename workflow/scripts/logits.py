@@ -5,7 +5,7 @@ from pathlib import Path
 from stamp.core.artifacts import read_table
 from stamp.core.device import claim
 from stamp.core.errors import run
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import card, extract, load_named
 
 

@@ -6,9 +6,9 @@ from stamp.config.preprocessing import Preprocessing
 from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.data.views import scored_classes
-from stamp.inference.extra_outputs.manifest import digests
 from stamp.inference.logits import card, load_named
 from stamp.inference.predictions import extract_predictions
+from stamp.inference.provenance import digests
 
 
 def main(smk):

@@ -5,7 +5,7 @@ from pathlib import Path
 from stamp.core.artifacts import read_table, write_json
 from stamp.core.errors import run
 from stamp.data.views import labels
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.models.training.train import train
 from stamp.models.weights import write_weights
 

@@ -22,7 +22,7 @@ from stamp.data.adapters import dollar_street
 from stamp.data.archives import unpack
 from stamp.data.download import absent
 from stamp.data.views import check_index
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 IMAGES, SEED, SIZE = 84, 5, 24
 HEADER = (*official.COLUMNS, *official.LABELS)
@@ -292,7 +292,7 @@ def test_pictures_with_four_channels_and_in_gray_open_in_colour(made: Path) -> N
     for path in index(made, table="all")["path"]:
         with Image.open(path) as opened:
             kinds.add((opened.format, opened.mode))
-        picture = open_picture(path, 3)
+        picture = open_image(path, 3)
         assert (picture.mode, min(picture.size)) == ("RGB", SIZE)
     assert kinds == {("JPEG", "RGB"), ("JPEG", "L"), ("PNG", "RGBA")}
 

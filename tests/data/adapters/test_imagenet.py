@@ -24,7 +24,7 @@ from stamp.data.archives import unpack
 from stamp.data.download import complete
 from stamp.data.pairs import class_pairs
 from stamp.data.views import check_index
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 LAYOUTS = ("devkit", "folders", "kaggle")
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -266,14 +266,14 @@ def test_pictures_vary_in_size_and_colour_mode_and_all_are_read_as_colour(made):
             assert opened.format == "JPEG"
             modes[opened.mode] += 1
             sizes.add(opened.size)
-        assert open_picture(path, 3).mode == "RGB"
+        assert open_image(path, 3).mode == "RGB"
     assert modes["L"] == modes["CMYK"] == 1 and modes["RGB"] == 70
     assert len(sizes) > 20 and any(w > h for w, h in sizes) and any(w < h for w, h in sizes)
 
 
 def test_the_made_classes_can_be_told_apart_by_their_pictures(made):
     index = found(made["folders"])
-    small = [np.asarray(open_picture(path, 3).resize((6, 6)), float) for path in index["path"]]
+    small = [np.asarray(open_image(path, 3).resize((6, 6)), float) for path in index["path"]]
     x, y = np.stack(small).reshape(len(index), -1), index["label"].to_numpy()
     distance = ((x[:, None] - x) ** 2).sum(axis=2)
     np.fill_diagonal(distance, np.inf)

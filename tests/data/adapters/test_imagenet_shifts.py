@@ -24,7 +24,7 @@ from stamp.data.adapters import imagenet, imagenet_a, imagenet_c, imagenet_r
 from stamp.data.archives import unpack
 from stamp.data.download import complete
 from stamp.data.views import check_index
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 TARGETS = {
     "imagenet_a": (imagenet_a, official_a, 7_500),
@@ -230,7 +230,7 @@ def test_corrupted_pictures_are_square_and_of_the_validation_images(made, tmp_pa
 def _distances(corrupted: list[str], clean: list[str]) -> tuple[float, float]:
     """Mean distance of each corrupted picture to its own clean one, and to the others."""
     a, b = (
-        np.stack([np.asarray(open_picture(path, 3).resize((6, 6)), float) for path in paths])
+        np.stack([np.asarray(open_image(path, 3).resize((6, 6)), float) for path in paths])
         for paths in (corrupted, clean)
     )
     distance = np.sqrt(((a[:, None] - b) ** 2).mean(axis=(2, 3, 4)))
@@ -242,10 +242,7 @@ def test_stronger_corruption_is_farther_from_the_picture(made):
     index = found(made["imagenet_c"], corruptions=["gaussian_noise"])
     pixels = {
         severity: np.stack(
-            [
-                np.asarray(open_picture(path, 3), float)
-                for path in index.filter(domain=domain)["path"]
-            ]
+            [np.asarray(open_image(path, 3), float) for path in index.filter(domain=domain)["path"]]
         )
         for severity, domain in ((s, f"gaussian_noise-{s}") for s in (1, 3, 5))
     }

@@ -20,7 +20,7 @@ from stamp.core.errors import UserError
 from stamp.data.adapters import rsna
 from stamp.data.label_tables import CLASSES
 from stamp.data.views import check_index
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 NOWHERE = Path("/no/such/folder")
 IMAGES, SEED, MAPPED = 60, 6, 50
@@ -186,7 +186,7 @@ def test_pictures_are_what_the_jpeg_holds(
         coded = io.BytesIO()
         Image.fromarray(picture).save(coded, "JPEG", quality=95)
         plain = np.asarray(Image.open(coded), dtype=float)
-        assert np.array_equal(np.asarray(open_picture(paths[name], 1), dtype=float), plain)
+        assert np.array_equal(np.asarray(open_image(paths[name], 1), dtype=float), plain)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from stamp.core.errors import UserError
 from stamp.data.adapters import vindr
 from stamp.data.label_tables import CLASSES
 from stamp.data.views import check_index
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 MAP = {
     "Atelectasis": "Atelectasis",
@@ -175,7 +175,7 @@ def test_every_way_of_storing_shows_the_picture(made: tuple[Path, list[str]]) ->
     paths = dict(index(root, splits=["train", "test"]).select("image", "path").iter_rows())
     _, pictures = official.phantom("north", IMAGES, SEED, 32)
     for k, (name, picture) in enumerate(zip(names, pictures, strict=True)):
-        found = np.asarray(open_picture(paths[name], 1), dtype=float)
+        found = np.asarray(open_image(paths[name], 1), dtype=float)
         if k % official.KINDS == 3:
             low, high = picture.min(), picture.max()
             stretched = (picture.astype(float) - low) / (int(high) - int(low)) * 255

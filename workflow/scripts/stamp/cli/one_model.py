@@ -275,7 +275,8 @@ def forwarded(
 ) -> dict[str, Outputs]:
     """The model's logits on each view, through a pixel cache and a file as in the workflow."""
     from stamp.core.artifacts import write_table
-    from stamp.images.pixels import PixelCache, write_cache
+    from stamp.images.pixel_cache import PixelCache
+    from stamp.images.pixels import ImageFiles, write_cache
     from stamp.inference.logits import card, extract, load_model
 
     key, pixels, found = candidate.key, Preprocessing(**candidate.load["preprocessing"]), {}
@@ -291,7 +292,8 @@ def forwarded(
             cache, record, logits = (at.with_suffix(end) for end in (".npy", ".json", ".st"))
             ids, table = rows["image"].to_list(), at.with_suffix(".parquet")
             what = f"{named.name}: view '{view}'"
-            write_cache(cache, record, ids, rows["path"].to_list(), pixels, 4, what, named.border)
+            images = ImageFiles(ids, rows["path"].to_list(), what, named.border)
+            write_cache(cache, record, images, pixels, 4)
             made_from = card(key, view, candidate.load["source"])
             opened = PixelCache(cache, record, ids)
             extract(logits, opened, ids, loaded, classes, device, made_from, threads=threads)

@@ -39,9 +39,9 @@ ANALYSES: dict[str, tuple[str, ...]] = {
 # The extra inference outputs that an analysis reads, by its name; kinds are in `stamp.config.extra_outputs`.
 # What `baselines` reads follows from the study's metrics.
 PASSES: dict[str, tuple[str, ...]] = {
-    "identifiability": ("perturbed", "jacobian", "distances"),
-    "layers": ("features",),
-    "motif": ("features",),
+    "identifiability": ("perturbations", "jacobian", "pixel_distances"),
+    "layers": ("embeddings",),
+    "motif": ("embeddings",),
     "nuisance": ("composite", "flip", "rotation", "brightness", "contrast", "crop"),
     "ordering": ("composite",),
 }

@@ -1,8 +1,8 @@
-"""The kinds of extra inference outputs, and which of them a study needs.
+"""The kinds of extra inference outputs, and the settings that each depends on.
 
-Named here as text, so that planning imports nothing heavy. ``stamp.inference.extra_outputs.extraction`` makes them,
-``stamp.inference.extra_outputs.manifest`` reads them, a metric names those that it needs in ``stamp.config.metrics``, an
-analysis in ``stamp.config.analyses``.
+Text only, so that planning imports nothing heavy. ``stamp.inference.extra_outputs`` makes and reads
+them; a metric names the kinds it needs in ``stamp.config.metrics``, an analysis in
+``stamp.config.analyses``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 # Each kind with the settings that it depends on.
 KINDS: dict[str, tuple[str, ...]] = {
-    "features": (),
-    "targets": ("images",),
+    "embeddings": (),
+    "target_embeddings": ("images",),
     "flip": ("images",),
     "rotation": ("images",),
     "brightness": ("images",),
@@ -20,15 +20,15 @@ KINDS: dict[str, tuple[str, ...]] = {
     "crop": ("images",),
     "composite": ("images",),
     "tta": ("images",),
-    "dropout": ("images", "samples", "head_dropout"),
+    "mc_dropout": ("images", "samples", "head_dropout"),
     "gradcam": ("images",),
-    "rotations": ("images",),
-    "perturbed": ("images", "perturbations", "perturbation_norm"),
+    "rotation_prediction": ("images",),
+    "perturbations": ("images", "perturbations", "perturbation_norm"),
     "jacobian": ("images", "jacobian_images", "power_iterations", "task", "temperature"),
-    "distances": ("pairs",),
+    "pixel_distances": ("pairs",),
 }
 
-OF_TARGETS = ("targets",)  # of the targets' images; all others are of the source's
+OF_TARGETS = ("target_embeddings",)  # on images of the targets; all others are of the source
 
 DEFAULTS = {
     "images": 2000,
@@ -40,13 +40,13 @@ DEFAULTS = {
     "power_iterations": 5,
 }
 
-# What some kinds depend on that is no setting of `extra_outputs`: the study's task, the temperature of its
-# outputs, its semantic pairs.
+# What some kinds depend on that the study sets elsewhere: its task, the temperature of its outputs,
+# its semantic pairs.
 OF_STUDY = ("task", "temperature", "pairs")
 
 
 def in_order(kinds: Iterable[str]) -> list[str]:
-    """Distinct kinds in the order of the registry; one that does not exist is an error."""
+    """Distinct kinds in the order above; an unknown one is an error."""
     wanted = set(kinds)
     if unknown := wanted - set(KINDS):
         raise ValueError(f"unknown kinds of extra outputs: {sorted(unknown)}")

@@ -52,7 +52,7 @@ class Metric:
             return "Several models"
         if self.of_target:
             return "Target features" if self.extra_outputs else "Target images"
-        kinds = [kind for kind in self.extra_outputs if kind != "features"]
+        kinds = [kind for kind in self.extra_outputs if kind != "embeddings"]
         return GROUPS.get(kinds[0], "Augmented views") if kinds else self._plain
 
     @property
@@ -60,7 +60,7 @@ class Metric:
         return "Features" if self.extra_outputs else "Outputs"
 
 
-GROUPS = {"dropout": "MC dropout", "gradcam": "Grad-CAM", "rotations": "Rotations"}
+GROUPS = {"mc_dropout": "MC dropout", "gradcam": "Grad-CAM", "rotation_prediction": "Rotations"}
 PROBABILITIES, LOGITS = ("probabilities",), ("logits",)
 FEATURES, PASSES = ("features",), ("probabilities", "extra forward passes")
 LABELED, ESTIMATE = ("probabilities", "labels"), ("probabilities", "labels", "target images")
@@ -92,7 +92,7 @@ METRICS = (
         PASSES,
         -1,
         "Gal and Ghahramani 2016, 20 passes",
-        extra_outputs=("dropout",),
+        extra_outputs=("mc_dropout",),
     ),
     Metric(
         "tta_flip", "TTA flip", PASSES, -1, "squared distance to the flip", extra_outputs=("flip",)
@@ -111,7 +111,7 @@ METRICS = (
         FEATURES,
         -1,
         "mean 1 - cos of semantic pairs",
-        extra_outputs=("features",),
+        extra_outputs=("embeddings",),
     ),
     Metric(
         "gradcam_dice",
@@ -135,7 +135,7 @@ METRICS = (
         ("features", "labels"),
         1,
         "between-class share of the features' variance",
-        extra_outputs=("features",),
+        extra_outputs=("embeddings",),
     ),
     Metric(
         "fd_groups",
@@ -143,7 +143,7 @@ METRICS = (
         FEATURES,
         1,
         "between-group share of the features' variance",
-        extra_outputs=("features",),
+        extra_outputs=("embeddings",),
     ),
     Metric(
         "fd_frechet",
@@ -151,7 +151,7 @@ METRICS = (
         ("features", "extra forward passes"),
         -1,
         "Deng and Zheng 2021, source against augmented source",
-        extra_outputs=("features", "composite"),
+        extra_outputs=("embeddings", "composite"),
     ),
     Metric(
         "rot_acc",
@@ -159,7 +159,7 @@ METRICS = (
         ("features", "extra forward passes"),
         1,
         "Deng et al. 2021, 4-way linear probe",
-        extra_outputs=("features", "rotations"),
+        extra_outputs=("embeddings", "rotation_prediction"),
     ),
     Metric(
         "feature_alignment",
@@ -167,7 +167,7 @@ METRICS = (
         FEATURES,
         1,
         "after Wang and Isola 2020",
-        extra_outputs=("features",),
+        extra_outputs=("embeddings",),
     ),
     _augmented("flip", "Aug-STAMP flip", "SV of (x, flipped x)"),
     _augmented("rotation", "Aug-STAMP rotation", "SV of (x, x turned by up to 10 degrees)"),
@@ -182,7 +182,7 @@ METRICS = (
         ("features", "probabilities"),
         1,
         "Xie et al. 2023",
-        extra_outputs=("features",),
+        extra_outputs=("embeddings",),
     ),
     Metric("energy", "Energy", LOGITS, 1, "Liu et al. 2020, Wang et al. 2021"),
     Metric("mde", "MDE", LOGITS, 1, "Peng et al. 2024; direction by argument, not by the source"),
@@ -192,7 +192,7 @@ METRICS = (
         FEATURES,
         1,
         "Garrido et al. 2023, on centred features",
-        extra_outputs=("features",),
+        extra_outputs=("embeddings",),
     ),
     Metric("mano", "MaNo", LOGITS, 1, "Xie et al. 2024, p = 4"),
     Metric("margin", "Margin", PROBABILITIES, 1, "mean gap of the two largest probabilities"),
@@ -202,7 +202,7 @@ METRICS = (
         FEATURES,
         1,
         "mean length of features",
-        extra_outputs=("features",),
+        extra_outputs=("embeddings",),
     ),
     Metric("atc_mc", "ATC-MC", ESTIMATE, 1, "Garg et al. 2022"),
     Metric("atc_ne", "ATC-NE", ESTIMATE, 1, "Garg et al. 2022", SINGLE),
@@ -214,7 +214,7 @@ METRICS = (
         ("features", "target images"),
         -1,
         "Deng and Zheng 2021, source against target",
-        extra_outputs=("features", "targets"),
+        extra_outputs=("embeddings", "target_embeddings"),
     ),
     Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022"),
     Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022"),

@@ -14,7 +14,7 @@ DICOM_SUFFIXES = (".dcm", ".dicom")
 KNOWN_HEADS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 
 
-def open_picture(path: str | Path, channels: int) -> Image.Image:
+def open_image(path: str | Path, channels: int) -> Image.Image:
     """The picture in a file, in mode ``L`` (one channel) or ``RGB`` (three).
 
     What a file is, its content says, not its name; only DICOM without a preamble is known by the

@@ -16,7 +16,7 @@ from torch import nn
 from stamp.core.artifacts import RowWriter, ids_digest, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import BATCH, Forward, batches
 from stamp.models.loaded import Loaded
 

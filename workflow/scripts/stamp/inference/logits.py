@@ -20,7 +20,7 @@ from stamp.config.model_sources import SOURCES, versions
 from stamp.core.artifacts import RowWriter, ids_digest, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
 from stamp.models.hub import unpinned
 from stamp.models.loaded import Loaded
 

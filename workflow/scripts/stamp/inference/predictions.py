@@ -24,9 +24,9 @@ from stamp.config.preprocessing import Preprocessing
 from stamp.core.artifacts import RowWriter, whole
 from stamp.core.progress import bar
 from stamp.images.pixels import decode
-from stamp.inference.extra_outputs.manifest import key_of
 from stamp.inference.logits import Forward, check_outputs
 from stamp.inference.prediction_columns import COLUMNS, predictions_of
+from stamp.inference.provenance import key_of
 from stamp.inference.resume import Unfinished
 from stamp.models.loaded import Loaded
 

@@ -33,8 +33,8 @@ class Elsewhere:
         if self.manifest is None:
             raise NotAvailable(NO_EXTRA_OUTPUTS)
         every = [image for images in self.images.values() for image in images]
-        found = read_output(self.manifest, "targets", every)
-        return found["rows"], found["features"]
+        found = read_output(self.manifest, "target_embeddings", every)
+        return found["rows"], found["embeddings"]
 
     def features(self, view: str, member: np.ndarray) -> np.ndarray:
         """The features of those images of a target that were forwarded and are members."""
@@ -102,7 +102,7 @@ class Further:
 
     @cached_property
     def _features(self) -> np.ndarray:
-        return self.read("features")["features"][self.pool]
+        return self.read("embeddings")["embeddings"][self.pool]
 
     def features(self) -> np.ndarray:
         """The features of the pool, read once."""
@@ -125,9 +125,9 @@ def _augmented(data: Further, kind: str) -> tuple[Value, int]:
 
 
 def _dropout(data: Further) -> tuple[Value, int]:
-    samples = data.outputs(data.read("dropout")["logits"])
+    samples = data.outputs(data.read("mc_dropout")["logits"])
     found = perturbed.mc_dropout(samples, data.task)
-    note = note_of(data.manifest, "dropout") if data.manifest else ""
+    note = note_of(data.manifest, "mc_dropout") if data.manifest else ""
     return Value(found.value, found.reason or note), samples.shape[1]
 
 
@@ -147,13 +147,13 @@ def _frechet(data: Further) -> tuple[Value, int]:
     """Between images as they are and the same ones under all changes together."""
     h, changed = data.features(), data.read("composite")
     place = data.places(changed["rows"])
-    return embeddings.frechet_distance(h[place], changed["features"]), len(place)
+    return embeddings.frechet_distance(h[place], changed["embeddings"]), len(place)
 
 
 def _rotations(data: Further) -> tuple[Value, int]:
-    h, turned = data.features(), data.read("rotations")
+    h, turned = data.features(), data.read("rotation_prediction")
     place = data.places(turned["rows"])
-    every = np.concatenate([h[place][None], turned["features"]])
+    every = np.concatenate([h[place][None], turned["embeddings"]])
     return embeddings.rotation_accuracy(every, data.groups[place]), len(place)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from stamp.core.errors import UserError
-from stamp.models.loaders.finetune import classifier
+from stamp.models.classifier import classifier
 
 SHARES = {"early": 0.25, "mid": 0.5, "late": 0.75, "penultimate": 1.0}
 STAGES = ("stages", "layers", "blocks")

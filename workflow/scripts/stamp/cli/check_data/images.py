@@ -14,7 +14,7 @@ from stamp.cli.data_argument import Named
 from stamp.cli.findings import ERROR, WARNING, Report
 from stamp.core.errors import UserError
 from stamp.data.download import absent
-from stamp.images.reading import open_picture
+from stamp.images.reading import open_image
 
 SAMPLE = 200
 ORIENTATION = 0x0112
@@ -83,7 +83,7 @@ class Opened:
 def opened(path: str) -> Opened:
     """An image as the workflow will read it, or what is wrong with it."""
     try:
-        picture = open_picture(path, 3)
+        picture = open_image(path, 3)
     except UserError as mistake:
         return Opened(path, problem=str(mistake))
     kind, rotated = "DICOM", False

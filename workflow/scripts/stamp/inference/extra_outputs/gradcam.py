@@ -1,4 +1,4 @@
-"""Grad-CAM: where in a picture the evidence for a class lies, and how far two such maps overlap.
+"""Grad-CAM: where in an image the evidence for a class lies, and how far two such maps overlap.
 
 Selvaraju et al. 2017: with activations A [c, h, w] of a late layer and the logit z_t of a class,
 ``map = relu(sum_c a_c A_c)``, ``a_c = mean_hw dz_t / dA_chw``.
@@ -7,13 +7,23 @@ Selvaraju et al. 2017: with activations A [c, h, w] of a late layer and the logi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
 from stamp.core.errors import UserError
+from stamp.images.augmentations import mirror
+from stamp.inference.extra_outputs.runner import (
+    SMALL_BATCH,
+    ArrayStream,
+    Chunk,
+    Runner,
+    differentiating,
+)
 from stamp.models.taps import blocks, layout
 
 SHARE = 0.2
@@ -24,7 +34,7 @@ NORMS = ("norm1", "layer_norm1", "layernorm_before")
 class GradCam:
     """Maps of a network: of its last block's output, or for tokens of that block's first norm.
 
-    The last block is the last one whose map has more than one place, which a small picture may not
+    The last block is the last one whose map has more than one place, which a small image may not
     leave it. The output of the last block of a network with patch tokens reaches the logits through
     the class token alone where there is one, so the tokens are taken before its attention; they are
     put back on their grid without the class token. Only what comes after the layer is
@@ -143,3 +153,39 @@ def dice(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     shared = (a & b).sum(dim=1).double()
     empty = (sizes[0] == 0) | (sizes[1] == 0)
     return torch.where(empty, torch.nan, 2 * shared / (sizes[0] + sizes[1]))
+
+
+def gradcam(runner: Runner) -> ArrayStream:
+    """The overlap of the maps of an image and its mirror image, and of those of a semantic pair."""
+    rows, (first, second) = runner.images.rows, runner.images.pairs
+    with differentiating():
+        cam = GradCam(runner.module, runner.forward.normalised(runner.example))
+        cam(runner.forward.normalised(runner.example))
+
+    def chunks() -> Iterator[Chunk]:
+        yield runner.rows_chunk
+        masks, classes = [], np.zeros(len(rows), dtype=np.int64)
+        for start, _, pixels in runner.batches(rows, SMALL_BATCH):
+            maps, chosen = cam(runner.forward.normalised(pixels))
+            mirrored, _ = cam(runner.forward.normalised(mirror(pixels)), chosen)
+            here = top(maps)
+            overlap = dice(here, top(mirrored.flip(2)))
+            yield Chunk("dice", overlap.float().cpu().numpy(), start)
+            masks.append(np.packbits(here.flatten(1).cpu().numpy(), axis=1))
+            classes[start : start + len(pixels)] = chosen.cpu().numpy()
+        packed = np.concatenate(masks)
+        for start, _, pixels in runner.batches(rows[second], SMALL_BATCH):
+            place = first[start : start + len(pixels)]
+            wanted = torch.from_numpy(classes[place]).to(runner.device)
+            maps, _ = cam(runner.forward.normalised(pixels), wanted)
+            there = top(maps).flatten(1).cpu()
+            bits = np.unpackbits(packed[place], axis=1, count=there.shape[1])
+            overlap = dice(torch.from_numpy(bits.astype(bool)), there)
+            yield Chunk("pair_dice", overlap.float().numpy(), start)
+
+    arrays = {
+        "dice": (np.float32, (len(rows),)),
+        "pair_dice": (np.float32, (len(first),)),
+        "rows": runner.rows_shape,
+    }
+    return ArrayStream(arrays, chunks(), len(rows), 2 * len(rows) + len(first))

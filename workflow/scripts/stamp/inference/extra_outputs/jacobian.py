@@ -1,4 +1,4 @@
-"""How steep a network is at a picture: the spectral norm of its Jacobian, by power iteration.
+"""How sensitive a network is to its input: the spectral norm of its Jacobian, by power iteration.
 
 With J the Jacobian of f at x, ``u = J v / ||J v||`` and ``v = J^T u / ||J^T u||`` in turn lead v to
 the direction in which f changes most, and ``||J^T u||`` up to the largest singular value of J
@@ -8,12 +8,23 @@ from below.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stamp.core.errors import UserError
+from stamp.inference.extra_outputs.runner import (
+    ArrayStream,
+    Chunk,
+    Runner,
+    Unavailable,
+    differentiating,
+)
+from stamp.inference.extra_outputs.seeding import noise
+
+SMALLEST_BATCH = 4  # activations are held together with those of their gradients
 
 
 def length(values: torch.Tensor) -> torch.Tensor:
@@ -56,3 +67,40 @@ def spectral_norms(
             (steepest,) = torch.autograd.grad(outputs, x, unit(ahead), retain_graph=True)
             v = unit(steepest)
     return length(steepest).flatten()
+
+
+def jacobian(runner: Runner) -> ArrayStream:
+    """The spectral norm of the Jacobian of the output probabilities at each image.
+
+    At the temperature of the study's scores, over the classes that the model has, in full precision
+    on every device. The first direction is drawn from seed and image id.
+    """
+    rows = runner.images.rows[: runner.settings["jacobian_images"]]
+    iterations, task = runner.settings["power_iterations"], runner.settings["task"]
+    there = [number for number in range(runner.classes) if number not in runner.loaded.missing]
+    for parameter in runner.module.parameters():
+        parameter.requires_grad_(False)
+
+    def outputs(x: torch.Tensor) -> torch.Tensor:
+        z = runner.module(x).float()[:, there] / runner.settings["temperature"]
+        return z.softmax(dim=1) if task == "multiclass" else z.sigmoid()
+
+    def norms(ids: Sequence[str], pixels: torch.Tensor, count: int) -> np.ndarray:
+        x = runner.forward.normalised(pixels)
+        start = noise(ids, x.shape[1:], runner.seed, "jacobian", 0).to(runner.device)
+        found = spectral_norms(outputs, x, start, count).cpu().numpy()
+        if not np.isfinite(found).all():
+            raise Unavailable("its gradients are not finite")
+        return found
+
+    with differentiating():
+        norms(runner.images.selected_ids[:2], runner.example, 1)
+
+    def chunks() -> Iterator[Chunk]:
+        yield Chunk("rows", rows.astype(np.int32))
+        for start, ids, pixels in runner.batches(rows, SMALLEST_BATCH):
+            yield Chunk("norms", norms(ids, pixels, iterations), start)
+
+    arrays = {"norms": (np.float32, (len(rows),)), "rows": (np.int32, (len(rows),))}
+    notes = {"temperature": str(runner.settings["temperature"])}
+    return ArrayStream(arrays, chunks(), len(rows), len(rows), notes)

@@ -1,4 +1,4 @@
-"""A job of extra inference outputs: one model, the kinds that are wanted, and what decides them."""
+"""The job that makes one model's extra outputs, on the source or on the targets."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stamp.core.artifacts import read_json, write_json
-from stamp.inference.extra_outputs.extraction import Images, Model, make_all
-from stamp.inference.extra_outputs.manifest import PRECOMPUTED, digests
-from stamp.inference.logits import card, load_named
+import torch
 
-DECIDES = ("load", "versions", "classes", "seed", "code")  # beside weights, images and pixels
+from stamp.core.artifacts import read_json
+from stamp.inference.extra_outputs.manifest import write_manifest
+from stamp.inference.extra_outputs.output_files import OutputFiles
+from stamp.inference.extra_outputs.runner import Runner
+from stamp.inference.extra_outputs.selected_images import SelectedImages
+from stamp.inference.logits import card, load_named
+from stamp.inference.provenance import digests
+
+# What all kinds depend on beside weights, images and pixels.
+DECIDES = ("load", "versions", "classes", "seed", "code")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """The passes of one model on the source or on the targets.
+class ExtraOutputsJob:
+    """One model, one view (the source, or all targets), and the kinds that are wanted.
 
-    ``params`` has what decides every kind, see ``DECIDES``; ``device`` is called when the model is
+    ``params`` has what decides every kind, see ``DECIDES``. ``weights`` is the model's own weights
+    file, ``backbone`` that of the backbone it shares. ``device`` is called when the model is
     loaded.
     """
 
@@ -29,40 +36,30 @@ class Job:
     kinds: Sequence[str]
     params: Mapping[str, Any]
     settings: Mapping[str, Any]
-    own_weights: str | None
-    more_weights: str | None
+    weights: str | None
+    backbone: str | None
     device: Callable[[], str]
-    threads: int | None = None
+    threads: int
 
-    def run(self, manifest: str | Path, images: Images, records: Sequence[str | Path]) -> None:
-        """Make the kinds that are not there already; ``records`` are of the pixel caches."""
+    def run(
+        self, manifest: str | Path, images: SelectedImages, pixel_records: Sequence[str | Path]
+    ) -> None:
+        """Make the kinds that are not there already, and write the manifest of all."""
         made_from = {
             **{part: self.params[part] for part in DECIDES},
-            "weights": digests(self.own_weights, self.more_weights),
+            "weights": digests(self.weights, self.backbone),
             "images": images.digest,
-            "pixels": [read_json(record)["pixels"] for record in records],
+            "pixels": [read_json(record)["pixels"] for record in pixel_records],
         }
         metadata = card(self.model, self.view, self.params["load"]["source"])
-        load, folder = self._loader(images), Path(manifest).parent
-        how = (made_from, self.settings, load, metadata)
-        entries = make_all(folder, self.model, self.kinds, *how)
+        folder = Path(manifest).parent
+        files = OutputFiles(folder, self.model, made_from, self.settings, metadata)
+        entries = files.make(self.kinds, lambda: self._load(images))
         write_manifest(manifest, self.model, self.study, entries)
 
-    def _loader(self, images: Images) -> Callable[[], Model]:
-        def load() -> Model:
-            how = (self.settings, self.params["seed"], self.device(), self.threads)
-            weights = Path(self.own_weights) if self.own_weights else None
-            loaded = load_named(self.model, self.params["load"], self.params["classes"], weights)
-            return Model(loaded, len(self.params["classes"]), images, *how)
-
-        return load
-
-
-def write_manifest(path: str | Path, model: str, study: str, entries: Mapping[str, Any]) -> None:
-    """The manifest of a model's passes, an entry a kind."""
-    write_json(Path(path), {"model": model, "study": study, "extra_outputs": entries})
-
-
-def write_none(path: str | Path, model: str, study: str, kinds: Sequence[str]) -> None:
-    """The manifest of a model that is a file of outputs, so that nothing can be run."""
-    write_manifest(path, model, study, {kind: {"reason": PRECOMPUTED} for kind in kinds})
+    def _load(self, images: SelectedImages) -> Runner:
+        torch.set_num_threads(self.threads)
+        device, classes = self.device(), self.params["classes"]
+        weights = Path(self.weights) if self.weights else None
+        loaded = load_named(self.model, self.params["load"], classes, weights)
+        return Runner(loaded, len(classes), images, self.settings, self.params["seed"], device)

@@ -1,14 +1,11 @@
-"""Extra inference outputs of one model, kept on disk: their manifest, and how they are read.
+"""The manifest of one model's extra outputs, and how they are read.
 
 A manifest lists every kind that was asked for, with its file or with the reason why the model has
-none. The files are no outputs of a rule: each is kept beside a small record with the key of what it
-was made from, and made again only when that key changes. Nothing here needs torch.
+none. Nothing here needs torch.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,36 +19,47 @@ from stamp.core.artifacts import (
     ids_digest,
     read_arrays,
     read_json,
+    write_json,
 )
 from stamp.core.errors import UserError
 
-VIEW, TARGETS = "source", "targets"
-PRECOMPUTED = "its outputs were given, and nothing can be run"
+SOURCE, TARGETS = "source", "targets"  # whose images a kind is of
+PRECOMPUTED = "its logits are precomputed, and nothing can be run"
 
 
 class NotAvailable(LookupError):
-    """A kind of pass that a model can't give; its text is the reason."""
+    """A kind of extra output that a model can't give; its text is the reason."""
+
+
+def write_manifest(path: str | Path, model: str, study: str, entries: Mapping[str, Any]) -> None:
+    """Write the manifest of a model's extra outputs, one entry per kind."""
+    write_json(Path(path), {"model": model, "study": study, "extra_outputs": entries})
+
+
+def write_precomputed(path: str | Path, model: str, study: str, kinds: Sequence[str]) -> None:
+    """Write the manifest of a model with precomputed logits, which can't be run."""
+    write_manifest(path, model, study, {kind: {"reason": PRECOMPUTED} for kind in kinds})
 
 
 def read_output(
     manifest: str | Path, kind: str, ids: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """The arrays of one kind of pass.
+    """The arrays of one kind.
 
-    With the image ``ids`` of the whole source view (or of all targets' views, one after the other,
-    for a kind of theirs), passes of other images are refused. A kind that the model can't give
-    raises :class:`NotAvailable` with the reason.
+    With the image ``ids`` of the whole source view (or, for a kind of the targets, of all targets'
+    views one after the other), outputs on other images are refused. A kind that the model can't
+    give raises :class:`NotAvailable` with the reason.
     """
     record = read_json(manifest)
     if kind not in record["extra_outputs"]:
-        raise NotAvailable(f"the pass '{kind}' was not asked for")
+        raise NotAvailable(f"the extra output '{kind}' was not asked for")
     entry = record["extra_outputs"][kind]
     if "reason" in entry:
         raise NotAvailable(entry["reason"])
     file = Path(manifest).parent / entry["file"]
     if not file.is_file():
         raise UserError(f"{file}: is gone; delete {manifest} and run again")
-    view = TARGETS if kind in OF_TARGETS else VIEW
+    view = TARGETS if kind in OF_TARGETS else SOURCE
     expected = {"model": record["model"], "view": view, "kind": kind}
     if "key" in entry:
         expected["key"] = entry["key"]
@@ -63,37 +71,5 @@ def read_output(
 
 
 def note_of(manifest: str | Path, kind: str) -> str:
-    """What is to know of a kind of pass, such as a dropout that the model itself has not."""
+    """What a reader must know of a kind, such as a dropout that is not the model's own."""
     return read_json(manifest)["extra_outputs"].get(kind, {}).get("note", "")
-
-
-def key_of(made_from: Mapping[str, Any]) -> str:
-    """A digest of everything that decides a pass."""
-    text = json.dumps(made_from, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def file_digest(path: str | Path) -> str:
-    """The SHA-256 of a file's content."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def digests(*files: str | Path | None) -> list[str]:
-    """The SHA-256 of those of some files that there are."""
-    return [file_digest(file) for file in files if file]
-
-
-def kept(folder: Path, kind: str, model: str, key: str) -> dict[str, Any] | None:
-    """The entry of a pass that is there already, made from the same, with its file unharmed."""
-    record = folder / kind / f"{model}.json"
-    if not record.is_file():
-        return None
-    entry = read_json(record)
-    if entry.get("key") != key:
-        return None
-    if "reason" in entry:
-        return entry
-    file = folder / entry["file"]
-    there = file.is_file() and file_digest(file) == entry["digest"]
-    return entry if there else None

@@ -7,40 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from stamp.core.errors import UserError
 from stamp.models import attention
 from stamp.models.architectures import build
 from stamp.models.backbones import initial_state, normalisation, sized
+from stamp.models.classifier import classifier, head_parameters
 from stamp.models.loaded import Loaded
 from stamp.models.loaders.checkpoint import by_name
 from stamp.models.weights import fit, hub_record, located, read_weights
-
-
-def classifier(module: nn.Module) -> nn.Linear:
-    """The layer that gives the logits."""
-    found: Any = module
-    found = found.get_classifier() if hasattr(module, "get_classifier") else None
-    layers = (
-        [layer for layer in found.modules() if isinstance(layer, nn.Linear)]
-        if isinstance(found, nn.Module)
-        else []
-    )
-    if not layers:
-        raise UserError(f"the classifier of {type(module).__name__} is no linear layer")
-    return layers[-1]
-
-
-def head_parameters(module: nn.Module) -> list[nn.Parameter]:
-    """Weight and bias of the layer that gives the logits."""
-    return list(classifier(module).parameters())
-
-
-def body_parameters(module: nn.Module) -> list[nn.Parameter]:
-    """Every parameter but those of the layer that gives the logits."""
-    head = {id(parameter) for parameter in head_parameters(module)}
-    return [parameter for parameter in module.parameters() if id(parameter) not in head]
 
 
 def _bare(block: Mapping[str, Any], outputs: int) -> Loaded:

@@ -31,9 +31,10 @@ from stamp.core.artifacts import read_json, read_table, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.data import views
-from stamp.images.pixels import PixelCache
+from stamp.images.pixel_cache import PixelCache
+from stamp.models.classifier import body_parameters, head_parameters
 from stamp.models.loaded import Loaded
-from stamp.models.loaders.finetune import body_parameters, head_parameters, network
+from stamp.models.loaders.finetune import network
 from stamp.models.training.validation import check_validation, metric_of
 
 DEFAULTS: dict[str, Any] = {

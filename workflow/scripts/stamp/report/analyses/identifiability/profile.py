@@ -45,9 +45,9 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
 
 
 def _perturbed(material: Material) -> tuple[float, int]:
-    at, after, found = material.extra_outputs.outputs("perturbed")
+    at, after, found = material.extra_outputs.outputs("perturbations")
     # the pass's own outputs at x, which are as precise as those beside it
-    before = material.extra_outputs.probabilities("perturbed", found["base"])
+    before = material.extra_outputs.probabilities("perturbations", found["base"])
     slopes = steepness(before, after, found["norms"].astype(np.float64))
     return float(slopes.mean()), len(at)
 
@@ -59,13 +59,13 @@ def _spectral(material: Material) -> tuple[float, int]:
 
 def _pairs(material: Material) -> tuple[float, int]:
     found, ends = (
-        material.extra_outputs.arrays("distances"),
+        material.extra_outputs.arrays("pixel_distances"),
         material.ends(material.design.semantic),
     )
     count = len(ends[0])
     for name, rows in zip("ab", ends, strict=True):
         if not np.array_equal(material.extra_outputs.rows(found[name][:count]), rows):
-            raise ValueError("the pass 'distances' is of other pairs than the score")
+            raise ValueError("the extra output 'pixel_distances' is of other pairs than the score")
     apart = float(found["squared"][:count].mean())
     if apart == 0:
         raise NotAvailable("the two images of every semantic pair are the same")

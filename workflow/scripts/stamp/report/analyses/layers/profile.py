@@ -31,8 +31,8 @@ def unit_length(vectors: np.ndarray) -> np.ndarray:
 def rows(material: Material) -> Iterator[dict[str, Any]]:
     """``raw`` and ``normalised`` STAMP of each layer."""
     try:
-        taps = material.extra_outputs.arrays("features")
-        why = material.extra_outputs.note("features", "taps")
+        taps = material.extra_outputs.arrays("embeddings")
+        why = material.extra_outputs.note("embeddings", "taps")
     except NotAvailable as missing:
         taps, why = {}, str(missing)
     for layer in (*TAPS, OUTPUT):

@@ -1,0 +1,110 @@
+"""The files of one model's extra outputs: made where they are missing, kept between runs.
+
+The files are no outputs of a rule. Each lies beside a small record with the key of what it was made
+from, and is made again only when that key changes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stamp.config.extra_outputs import KINDS
+from stamp.core.artifacts import ArrayWriter, ids_digest, read_json, whole, write_json
+from stamp.core.errors import UserError
+from stamp.core.progress import bar
+from stamp.inference.extra_outputs.registry import MAKERS
+from stamp.inference.extra_outputs.runner import ArrayStream, Runner, Unavailable
+from stamp.inference.provenance import file_digest, key_of
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFiles:
+    """Where one model's extra outputs lie, and what they are made from.
+
+    ``made_from`` is what all kinds depend on. Of the ``settings`` (with those ``OF_STUDY`` of
+    ``stamp.config.extra_outputs``) each kind depends on its own. ``metadata`` goes into every file.
+    """
+
+    folder: Path
+    model: str
+    made_from: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+    def make(self, kinds: Sequence[str], load: Callable[[], Runner]) -> dict[str, Any]:
+        """The manifest's entry of each kind; the model is loaded only if one has to be made."""
+        entries: dict[str, Any] = {}
+        runner: Runner | None = None
+        for kind in bar(kinds, f"{self.model} extra outputs", len(kinds), "kind"):
+            key = self._key(kind)
+            entry = self.kept(kind, key)
+            if entry is None:
+                runner = runner or load()
+                entry = self._made(kind, key, runner)
+            entries[kind] = entry
+        return entries
+
+    def kept(self, kind: str, key: str) -> dict[str, Any] | None:
+        """The entry of a kind that was made from the same before, if its file is undamaged."""
+        record = self._record(kind)
+        if not record.is_file():
+            return None
+        entry = read_json(record)
+        if entry.get("key") != key:
+            return None
+        if "reason" in entry:
+            return entry
+        file = self.folder / entry["file"]
+        undamaged = file.is_file() and file_digest(file) == entry["digest"]
+        return entry if undamaged else None
+
+    def _record(self, kind: str) -> Path:
+        return self.folder / kind / f"{self.model}.json"
+
+    def _key(self, kind: str) -> str:
+        own = {setting: self.settings[setting] for setting in KINDS[kind]}
+        return key_of({**self.made_from, "kind": kind, "settings": own})
+
+    def _made(self, kind: str, key: str, runner: Runner) -> dict[str, Any]:
+        """Make one kind and its record; what the model can't give is a reason without a file."""
+        began = time.perf_counter()
+        try:
+            stream = MAKERS[kind](runner)
+        except UserError as mistake:
+            entry = _reason(mistake)
+        else:
+            try:
+                entry = self._written(kind, key, stream, runner)
+                entry["seconds"] = round(time.perf_counter() - began, 3)
+            except Unavailable as mistake:
+                entry = _reason(mistake)
+        entry["key"] = key
+        write_json(self._record(kind), entry)
+        return entry
+
+    def _written(self, kind: str, key: str, stream: ArrayStream, runner: Runner) -> dict[str, Any]:
+        """Compute a stream into its file; what the manifest says of it."""
+        file = Path(kind) / f"{self.model}.safetensors"
+        selected = "rows" in stream.arrays
+        ids = runner.images.selected_ids[: stream.images] if selected else runner.images.ids
+        with whole(self.folder / file) as part:
+            card = {**self.metadata, "key": key, "kind": kind, "ids": ids_digest(ids)}
+            writer = ArrayWriter(part, stream.arrays, card)
+            for chunk in stream.chunks:
+                writer.put(chunk.array, chunk.values, chunk.row, chunk.plane)
+            writer.close()
+        return {
+            "file": str(file),
+            "digest": file_digest(self.folder / file),
+            "images": stream.images,
+            "forwarded": stream.forwarded,
+            **stream.notes,
+        }
+
+
+def _reason(mistake: UserError) -> dict[str, Any]:
+    return {"reason": str(mistake).removeprefix("not available: ")}
