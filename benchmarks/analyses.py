@@ -11,7 +11,7 @@ from unittest.mock import patch
 from benchmarks.made_up import metrics, study
 from benchmarks.made_up_profiles import profiles
 from benchmarks.row import Row
-from stamp.config.analyses import ANALYSES, profile_of
+from stamp.config.analyses import ANALYSES
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analysis import why
 
@@ -22,10 +22,10 @@ def main() -> list[Row]:
     """Seconds of each analysis (its table, its models and its sentence) and of all together."""
     data = study(MODELS, TARGETS, DRAWS, DRAWS, metrics=metrics(METRICS))
     times, skipped = {}, []
-    for name in ANALYSES:
+    for name, analysis in ANALYSES.items():
         module, own = import_module(f"stamp.report.analyses.{name}.table"), data
-        if "profiles" in ANALYSES[name]:
-            own = replace(data, profiles=profiles(profile_of(name), data.scores))
+        if analysis.profile:
+            own = replace(data, profiles=profiles(analysis.profile, data.scores))
         start = perf_counter()
         with patch.object(baselines, "METRICS", metrics(METRICS)):
             table = module.table(own)

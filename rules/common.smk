@@ -11,7 +11,7 @@ if str(SCRIPTS) not in sys.path:
     sys.path.insert(0, str(SCRIPTS))
 
 from stamp.config import fingerprints as fingerprint
-from stamp.config.analyses import ANALYSES, OPTIONS, PASSES, profile_of
+from stamp.config.analyses import ANALYSES
 from stamp.config.plan import described
 from stamp.config.plan import load as load_config
 from stamp.config.plan import read_classes, weight_files
@@ -384,7 +384,7 @@ def metrics_files(wildcards):
 
 def profiles_of(wildcards):
     """The profiles that an analysis reads, one a model."""
-    folder = f"{RESULTS}/{wildcards.study}/profiles/{profile_of(wildcards.analysis)}"
+    folder = f"{RESULTS}/{wildcards.study}/profiles/{ANALYSES[wildcards.analysis].profile}"
     return expand(f"{folder}/{{model}}.parquet", model=list(study_of(wildcards).models))
 
 
@@ -424,12 +424,12 @@ DRAWN = [
 
 def needed(kind, files):
     """A function from wildcards to files of a kind, for the analyses that read it."""
-    return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis] else []
+    return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis].inputs else []
 
 
 def options_of(study, analysis):
     """The settings of a study that only this analysis takes."""
-    return {key: study.statistics[key] for key in OPTIONS.get(analysis, ())}
+    return {key: study.statistics[key] for key in ANALYSES[analysis].options}
 
 
 def analysis_ends(study):

@@ -1,6 +1,6 @@
 """What a model's cached outputs show beyond its score, where an analysis of the study asks for it."""
 
-PROFILED = {profile_of(name) for name, read in ANALYSES.items() if "profiles" in read}
+PROFILED = {one.profile for one in ANALYSES.values() if one.profile}
 
 
 rule model_profile:
@@ -12,7 +12,7 @@ rule model_profile:
         calibration=rules.calibrate.output[0],
         extra_outputs=lambda wildcards: (
             f"{RESULTS}/{wildcards.study}/extra_outputs/{wildcards.model}.json"
-            if wildcards.profile in PASSES
+            if ANALYSES[wildcards.profile].extra_outputs
             else []
         ),
     output:

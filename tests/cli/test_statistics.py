@@ -151,7 +151,7 @@ def test_the_numbers_are_those_of_the_table(done: tuple[Path, str]) -> None:
 
 def test_every_analysis_that_needs_nothing_else_is_there(done: tuple[Path, str]) -> None:
     folder = done[0] / "results" / "mine" / "analyses"
-    for name in ["baselines", *(name for name, inputs in ANALYSES.items() if not inputs)]:
+    for name in ["baselines", *(key for key, one in ANALYSES.items() if not one.inputs)]:
         assert (folder / f"{name}.txt").read_text().endswith(".\n")
         assert not pl.read_csv(folder / f"{name}.csv", infer_schema_length=None).is_empty()
 

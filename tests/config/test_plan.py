@@ -11,6 +11,7 @@ import yaml
 from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
 
 from stamp.config import plan as config
+from stamp.config.analyses import Analysis
 from stamp.config.extra_outputs import DEFAULTS, KINDS, OF_TARGETS
 from stamp.core.errors import UserError, suggest
 
@@ -334,7 +335,8 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
     assert wanted() == []  # all metrics, but nothing compares them
     assert wanted(analyses=["baselines"], metrics=["entropy", "ece"]) == []
     assert wanted(metrics=["tta_multi", "aug_flip", "entropy"]) == ["flip", "tta"]
-    monkeypatch.setitem(config.PASSES, "families", ("perturbations", "embeddings"))
+    made_up = Analysis(extra_outputs=("perturbations", "embeddings"))
+    monkeypatch.setitem(config.ANALYSES, "families", made_up)
     assert wanted(analyses=["families"]) == ["embeddings", "perturbations"]
     assert wanted(analyses=["families", "baselines"]) == [
         "embeddings",

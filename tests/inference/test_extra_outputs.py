@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import extra_outputs as script
-from stamp.config.analyses import PASSES
+from stamp.config.analyses import ANALYSES
 from stamp.config.extra_outputs import DEFAULTS, KINDS, OF_STUDY, OF_TARGETS, in_order
 from stamp.config.metrics import METRICS
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
@@ -115,7 +115,7 @@ def pixels_of(images: SelectedImages) -> torch.Tensor:
 
 def test_every_kind_has_a_recipe_and_nobody_asks_for_another() -> None:
     assert list(MAKERS) == list(KINDS)
-    assert {kind for kinds in PASSES.values() for kind in kinds} <= set(KINDS)
+    assert {kind for analysis in ANALYSES.values() for kind in analysis.extra_outputs} <= set(KINDS)
     assert {kind for metric in METRICS for kind in metric.extra_outputs} <= set(KINDS)
     used = {setting for settings in KINDS.values() for setting in settings}
     assert used == {*DEFAULTS, *OF_STUDY} and not set(DEFAULTS) & set(OF_STUDY)

@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle
 from test_figures import _check_texts as check_texts
 from test_figures import texts_of
 
-from stamp.config.analyses import ANALYSES, profile_of
+from stamp.config.analyses import ANALYSES
 from stamp.config.plan import described, read_plan
 from stamp.report import analyses
 from stamp.report.analysis import Data
@@ -75,8 +75,8 @@ STUDIES = {
 @cache
 def drawn(name: str, which: str) -> Figure:
     data, module = _study(which), import_module(f"stamp.report.analyses.{name}.table")
-    if "profiles" in ANALYSES[name]:
-        data = replace(data, profiles=profiles(profile_of(name), data.scores))
+    if profile := ANALYSES[name].profile:
+        data = replace(data, profiles=profiles(profile, data.scores))
     draw = import_module(f"stamp.report.analyses.{name}.figure").draw
     return draw(module.table(data), module.models(data), data.texts)
 

@@ -535,8 +535,8 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     for part in ("scores", "outcomes", "metrics"):
         write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
     params = {key: getattr(data, key) for key in analysis.ABOUT}
-    files: dict[str, Any] = {kind: [] for kinds in ANALYSES.values() for kind in kinds}
-    if "metrics" in ANALYSES[name]:
+    files: dict[str, Any] = {kind: [] for analysis in ANALYSES.values() for kind in analysis.inputs}
+    if "metrics" in ANALYSES[name].reads:
         files["metrics"] = [tmp_path / "metrics.parquet"]
     job = SimpleNamespace(
         params=SimpleNamespace(**params),

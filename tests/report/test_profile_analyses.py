@@ -20,7 +20,7 @@ from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure
-from stamp.config.analyses import ANALYSES, PASSES, profile_of
+from stamp.config.analyses import ANALYSES
 from stamp.core.artifacts import write_table
 from stamp.report import analyses
 from stamp.report.analyses.bounds import table as bounds
@@ -65,7 +65,7 @@ def profiled(name: str, missing: int = 0, **options: Any) -> Data:
     rng = np.random.default_rng(11)
     tables = []
     for at, row in enumerate(data.scores.to_dicts()):
-        rows = profile(profile_of(name), row["raw"], rng)
+        rows = profile(ANALYSES[name].profile, row["raw"], rng)
         if at < missing:
             rows = [
                 {**each, "value": None, "low": None, "high": None, "reason": "no such layer"}
@@ -121,10 +121,11 @@ def test_the_mean_of_a_quantity_is_over_the_models_of_its_row() -> None:
 
 def test_an_analysis_of_profiles_names_its_passes_and_has_a_module_that_makes_its_profile() -> None:
     folder = Path(analyses.__file__).parent
-    assert set(MODULES) == {name for name, read in ANALYSES.items() if "profiles" in read}
+    assert set(MODULES) == {name for name, analysis in ANALYSES.items() if analysis.profile}
     for name in MODULES:
-        assert (folder / profile_of(name) / "profile.py").is_file()
-        assert PASSES.get(name) == PASSES.get(profile_of(name))
+        profile_name = ANALYSES[name].profile
+        assert (folder / profile_name / "profile.py").is_file()
+        assert ANALYSES[name].extra_outputs == ANALYSES[profile_name].extra_outputs
 
 
 @pytest.mark.parametrize("name", MODULES)

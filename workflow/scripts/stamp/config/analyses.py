@@ -1,62 +1,67 @@
-"""The further analyses of a study, and the files that each reads beside scores and outcomes.
+"""The analyses that a study can ask for by name, one line each.
 
-Named here as text, so that planning imports no analysis. An analysis is the module of its name in
-``stamp.report.analysis``; a figure is drawn of it where ``stamp.report.figures`` has a module of that name.
+An analysis is the folder of its name in ``stamp.report.analyses``: its table, its caption and,
+where it has them, its figure and its profile of each model. Planning imports only this module.
 """
 
 from __future__ import annotations
 
-ANALYSES: dict[str, tuple[str, ...]] = {
-    "ablation": (),
-    "alarm": (),
-    "backbones": (),
-    "baselines": ("metrics",),
-    "bounds": ("profiles",),
-    "corruptions": ("evaluations",),
-    "cost": ("costs", "metrics"),
-    "n_pairs": ("n_pairs",),
-    "failures": (),
-    "families": (),
-    "gaps": ("profiles",),
-    "identifiability": ("profiles",),
-    "pair_kinds": ("metrics",),
-    "layers": ("profiles",),
-    "leave_one_out": (),
-    "motif": ("profiles",),
-    "nuisance": ("profiles",),
-    "objectives": (),
-    "ordering": ("profiles",),
-    "partials": (),
-    "power": (),
-    "probit": (),
-    "regimes": (),
-    "residuals": (),
-    "seeds": ("profiles",),
-    "strata": ("evaluations",),
-    "temperature": ("calibrations",),
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What an analysis takes beside the scores and outcomes of a study.
+
+    ``reads`` names further input files of the rule ``analysis``. ``profile`` is the analysis whose
+    profile of each model it reads, most often itself. ``extra_outputs`` are the kinds of
+    ``stamp.config.extra_outputs`` that the profile needs. ``options`` are keys of the study's
+    ``statistics`` that only this analysis takes.
+    """
+
+    reads: tuple[str, ...] = ()
+    profile: str = ""
+    extra_outputs: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The kinds of files that it reads beside scores and outcomes."""
+        return (*self.reads, *(("profiles",) if self.profile else ()))
+
+
+ANALYSES: dict[str, Analysis] = {
+    "ablation": Analysis(),
+    "alarm": Analysis(options=("delta",)),
+    "backbones": Analysis(),
+    # the extra outputs that it reads follow from the study's metrics
+    "baselines": Analysis(reads=("metrics",), options=("mixed",)),
+    "bounds": Analysis(profile="bounds"),
+    "corruptions": Analysis(reads=("evaluations",)),
+    "cost": Analysis(reads=("costs", "metrics")),
+    "n_pairs": Analysis(reads=("n_pairs",)),
+    "failures": Analysis(),
+    "families": Analysis(),
+    "gaps": Analysis(profile="gaps"),
+    "identifiability": Analysis(
+        profile="identifiability", extra_outputs=("perturbations", "jacobian", "pixel_distances")
+    ),
+    "pair_kinds": Analysis(reads=("metrics",)),
+    "layers": Analysis(profile="layers", extra_outputs=("embeddings",)),
+    "leave_one_out": Analysis(),
+    "motif": Analysis(profile="layers", extra_outputs=("embeddings",)),
+    "nuisance": Analysis(
+        profile="nuisance",
+        extra_outputs=("composite", "flip", "rotation", "brightness", "contrast", "crop"),
+    ),
+    "objectives": Analysis(),
+    "ordering": Analysis(profile="ordering", extra_outputs=("composite",)),
+    "partials": Analysis(),
+    "power": Analysis(),
+    "probit": Analysis(options=("equivalence",)),
+    "regimes": Analysis(),
+    "residuals": Analysis(),
+    "seeds": Analysis(profile="seeds"),
+    "strata": Analysis(reads=("evaluations",)),
+    "temperature": Analysis(reads=("calibrations",)),
 }
-
-# The extra inference outputs that an analysis reads, by its name; kinds are in `stamp.config.extra_outputs`.
-# What `baselines` reads follows from the study's metrics.
-PASSES: dict[str, tuple[str, ...]] = {
-    "identifiability": ("perturbations", "jacobian", "pixel_distances"),
-    "layers": ("embeddings",),
-    "motif": ("embeddings",),
-    "nuisance": ("composite", "flip", "rotation", "brightness", "contrast", "crop"),
-    "ordering": ("composite",),
-}
-
-# Keys of a study's ``statistics`` that only these analyses take.
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "alarm": ("delta",),
-    "baselines": ("mixed",),
-    "probit": ("equivalence",),
-}
-
-# The profile of each model that an analysis reads where that has not its own name.
-PROFILES: dict[str, str] = {"motif": "layers"}
-
-
-def profile_of(analysis: str) -> str:
-    """The module of ``stamp.report.profiles`` whose tables an analysis reads."""
-    return PROFILES.get(analysis, analysis)

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from stamp.config import class_lists as classlists
-from stamp.config.analyses import ANALYSES, PASSES
+from stamp.config.analyses import ANALYSES
 from stamp.config.extra_outputs import DEFAULTS as EXTRA_OUTPUT_DEFAULTS
 from stamp.config.extra_outputs import OF_TARGETS, in_order
 from stamp.config.model_sources import SOURCES
@@ -142,7 +142,7 @@ class Study:
         """The extra inference outputs that the study's metrics need, if they are compared."""
         from stamp.config.metrics import METRICS
 
-        compares = any("metrics" in ANALYSES[name] for name in self.analyses)
+        compares = any("metrics" in ANALYSES[name].reads for name in self.analyses)
         compared = self.metrics if compares else []
         return in_order(
             kind for one in METRICS if one.name in compared for kind in one.extra_outputs
@@ -173,7 +173,7 @@ class Study:
     @property
     def kinds(self) -> list[str]:
         """The extra inference outputs on the source that the study's metrics and analyses need."""
-        analyses = [kind for name in self.analyses for kind in PASSES.get(name, ())]
+        analyses = [kind for name in self.analyses for kind in ANALYSES[name].extra_outputs]
         return in_order([*self.metric_kinds, *analyses])
 
     def view(self, name: str) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _tables(paths: Iterable[str], study: str, schema: Mapping[str, Any]) -> pl.D
 
 
 def filters(data: Data) -> list[str]:
-    """The filters that results are given under; ``uncontaminated`` where a model has met a target."""
+    """The filters of a table's rows; ``uncontaminated`` only where a model is contaminated."""
     met = data.scores["contaminated"].is_not_null().any()
     return ["all", "declared", *(["uncontaminated"] if met else [])]
 

@@ -136,10 +136,11 @@ def _analyses(data: Data, out: Path, options: Mapping[str, Any]) -> Iterable[Wri
     from importlib import import_module
     from importlib.util import find_spec
 
-    from stamp.config.analyses import ANALYSES, OPTIONS
+    from stamp.config.analyses import ANALYSES
 
-    for name in [one for one, inputs in ANALYSES.items() if not inputs or one == "baselines"]:
-        mine = replace(data, options={key: options.get(key) for key in OPTIONS.get(name, ())})
+    chosen = {key: one for key, one in ANALYSES.items() if not one.inputs or key == "baselines"}
+    for name, analysis in chosen.items():
+        mine = replace(data, options={key: options.get(key) for key in analysis.options})
         module = import_module(f"stamp.report.analyses.{name}.table")
         table, models = module.table(mine), module.models(mine)
         yield _table(out / "analyses" / f"{name}.csv", table)
