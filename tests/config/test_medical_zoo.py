@@ -20,9 +20,10 @@ from stamp.config.plan import read_zoo
 from stamp.config.preprocessing import merged
 from stamp.core.errors import UserError
 from stamp.images.pixels import resize
-from stamp.inference.logits import Forward, check_outputs, load_model
+from stamp.inference.logits import Forward, check_outputs
 from stamp.models.classifier import classifier
 from stamp.models.loaded import Loaded
+from stamp.models.loading import load_model
 from stamp.models.taps import Taps
 from stamp.models.torchvision_ops import timm
 

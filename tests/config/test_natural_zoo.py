@@ -16,9 +16,10 @@ from stamp.config.preprocessing import merged
 from stamp.core.artifacts import array_metadata, ids_digest, write_json
 from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache
-from stamp.inference.logits import extract, load_model
+from stamp.inference.logits import Execution, extract_logits
 from stamp.models.loaded import Loaded
 from stamp.models.loaders.timm import attach_random_head
+from stamp.models.loading import load_model
 from stamp.models.torchvision_ops import timm
 from stamp.scoring.calibrate import HIGHEST, exclusion, fit_temperature
 
@@ -266,6 +267,7 @@ def test_the_logits_say_which_weights_of_the_hub_made_them(tmp_path: Path) -> No
     origin = {"hub": "timm/a.b", "hub_file": "model.safetensors", "revision": "0" * 40}
     loaded = Loaded(Mean(), (0.5,) * 3, (0.5,) * 3, origin=origin)
     target = tmp_path / "out.safetensors"
-    extract(target, cache, ids, loaded, ["a", "b", "c"], "cpu", {"model": "m", "view": "v"})
+    metadata = {"model": "m", "view": "v"}
+    extract_logits(target, cache, loaded, ["a", "b", "c"], metadata, Execution("cpu"))
     found = array_metadata(target)
     assert {key: found[f"weights_{key}"] for key in origin} == origin

@@ -244,7 +244,7 @@ def test_the_scripts_give_a_head_under_which_the_backbone_gives_the_probes_own_l
     """Features by one script, the head by the other, logits by the loader: all the same numbers."""
     made = job(tmp_path)
     found = {view: extracted(made, tmp_path, view) for view in ("train", "val")}
-    arrays = read_arrays(found["val"], backbone="b", view="val")["features"]
+    arrays = read_arrays(found["val"], backbone="b", view="val")["embeddings"]
     assert arrays.shape == (60, 8)
     smk = SimpleNamespace(
         input=SimpleNamespace(
@@ -291,12 +291,12 @@ def test_features_of_another_backbone_or_view_are_refused_by_name(tmp_path: Path
         probe_script.main(smk)
 
 
-def test_features_that_are_not_finite_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_embeddings_that_are_not_finite_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     made = job(tmp_path)
     weights = Path(made.load["backbone"]["file"])
     broken = build("resnet18", ARCH, 0, 3, SIZE)
     torch.nn.init.constant_(broken.conv1.weight, float("nan"))
     write_weights(broken, weights, {})
-    with pytest.raises(UserError, match=r"^backbone 'b': features are not finite"):
+    with pytest.raises(UserError, match=r"^backbone 'b': embeddings are not finite"):
         extracted(made, tmp_path, "val")
     assert not (tmp_path / "val.safetensors").exists()

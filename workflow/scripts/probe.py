@@ -12,7 +12,7 @@ def split(smk, name, view, features):
     rows = read_table(view, study=smk.wildcards.study, view=name)
     where = f"study '{smk.wildcards.study}': view '{name}'"
     expected = {"backbone": smk.params.backbone, "view": name, "ids": ids_digest(rows["image"])}
-    found = read_arrays(features, **expected)["features"]
+    found = read_arrays(features, **expected)["embeddings"]
     return found, labels(rows, smk.params.task, smk.params.classes, where)
 
 
