@@ -40,11 +40,14 @@ def numbers(labels: np.ndarray) -> np.ndarray:
     return np.nan_to_num(labels).astype(int) @ np.array([1, 1, 1])
 
 
-def fitted(features: np.ndarray, labels: np.ndarray, penalty: float, **more: object) -> probe.Probe:
+def fitted(
+    features: np.ndarray, labels: np.ndarray, penalty: float, **more: object
+) -> probe.FittedHead:
     task = "multiclass" if labels.ndim == 1 else "multilabel"
     classes = int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
     options = {"classes": classes, "penalties": [penalty], "standardise": False, **more}
-    return probe.fit(features, labels, features, labels, task, **options)
+    both = probe.LabeledEmbeddings(features, labels)
+    return probe.fit(both, both, task, **options)
 
 
 @pytest.mark.parametrize("penalty", [1e-4, 1e-2, 1.0])
@@ -122,16 +125,22 @@ def test_the_penalty_is_the_best_on_the_validation_images_and_the_strongest_of_e
     features, labels = made(n=400, d=40)
     penalties = [1e-6, 1e-3, 1e-1, 1.0, 1e3]
     train, unseen = (features[:80], labels[:80]), (features[80:], labels[80:])
-    found = probe.fit(*train, *unseen, "multilabel", 3, penalties, True)
+    found = probe.fit(
+        probe.LabeledEmbeddings(*train),
+        probe.LabeledEmbeddings(*unseen),
+        "multilabel",
+        3,
+        penalties,
+        True,
+    )
     assert [each["penalty"] for each in found.curve] == sorted(penalties, reverse=True)
     metrics = {each["penalty"]: each["metric"] for each in found.curve}
     assert len(set(metrics.values())) > 2
     assert metrics[found.penalty] == max(metrics.values())
     assert metric_of(unseen[0] @ found.weight.T + found.bias, unseen[1]) == metrics[found.penalty]
     easy = np.linspace(-1, 1, 50)[:, None]
-    tied = probe.fit(
-        easy, (easy > 0.1) * 1.0, easy, (easy > 0.1) * 1.0, "multilabel", 1, [0.01, 1, 0.1], True
-    )
+    both = probe.LabeledEmbeddings(easy, (easy > 0.1) * 1.0)
+    tied = probe.fit(both, both, "multilabel", 1, [0.01, 1, 0.1], True)
     assert [each["metric"] for each in tied.curve] == [1.0, 1.0, 1.0]
     assert tied.penalty == 1
 
@@ -180,8 +189,8 @@ def test_more_features_than_images_are_solved_to_the_tolerance_at_every_default_
     rng = np.random.default_rng(0)
     features = rng.normal(size=(60, 100)).astype(np.float32)
     labels = (rng.random((60, 2)) < 0.3).astype(float)
-    how = (2, probe.DEFAULTS["penalty"], True)
-    found = probe.fit(features, labels, features, labels, "multilabel", *how)
+    both = probe.LabeledEmbeddings(features, labels)
+    found = probe.fit(both, both, "multilabel", 2, probe.DEFAULTS["penalty"], True)
     assert all(each["converged"] for each in found.curve)
 
 

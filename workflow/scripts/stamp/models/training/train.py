@@ -38,6 +38,16 @@ HEAD_PENALTY = 1e-3  # L2 of the linear head, per image
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingImages:
+    """Pixels [n, h, w, c], labels (NaN where unknown) and groups of the images, and the task."""
+
+    pixels: np.ndarray
+    labels: np.ndarray
+    groups: Sequence[str]
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trained:
     """A trained network and the mean loss of each epoch."""
 
@@ -151,7 +161,7 @@ class Trainer:
         return self.run(list(self.module.parameters()), step, what)
 
     def selfsupervised(self, what: str) -> list[float]:
-        """Train the backbone without labels, by agreement of two changed copies of an image."""
+        """Train the backbone without labels, by agreement of two augmented copies of an image."""
         self.module.train()
         width = self.features(torch.arange(2)).shape[1]
         projector = nn.Sequential(nn.Linear(width, 64), nn.ReLU(), nn.Linear(64, 32))
@@ -213,15 +223,13 @@ class Trainer:
 def train(
     block: Mapping[str, Any],
     classes: Sequence[str],
-    task: str,
-    pixels: np.ndarray,
-    labels: np.ndarray,
-    groups: Sequence[str],
+    images: TrainingImages,
     seed: int,
     threads: int,
     what: str,
 ) -> Trained:
-    """The network of a ``load`` block, trained on ``pixels`` [n, h, w, c] and ``labels``."""
+    """The network of a ``load`` block, trained on labeled images; ``what`` names it in errors."""
+    task, labels = images.task, images.labels
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     deterministic: Any = torch.utils.deterministic
@@ -229,13 +237,13 @@ def train(
     torch.manual_seed(seed)
     recipe = {**DEFAULTS, **block}
     rng = np.random.default_rng(seed)
-    rows = choose(groups, recipe["fraction"], task, rng)
+    rows = choose(images.groups, recipe["fraction"], task, rng)
     rows = rows[~np.isnan(labels[rows].reshape(len(rows), -1)).all(axis=1)]
     if not len(rows):
         raise UserError(f"model '{what}': no training image has a label")
     kept = corrupt(labels[rows], recipe["label_noise"], len(classes), rng)
     target = torch.from_numpy(kept.astype(np.int64 if task == "multiclass" else np.float32))
-    trainer = Trainer(network(block, classes), torch.from_numpy(pixels[rows]), recipe, seed)
+    trainer = Trainer(network(block, classes), torch.from_numpy(images.pixels[rows]), recipe, seed)
     losses: list[float] = []
     if recipe["backbone"] == "supervised":
         losses = trainer.supervised(target, what)
