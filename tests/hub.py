@@ -209,7 +209,7 @@ def serve() -> None:
     time.sleep = lambda seconds: pause(float(seconds) * PATIENCE)
     from stamp.core.errors import UserError
     from stamp.models.backbones import from_hub
-    from stamp.models.loading import load_model
+    from stamp.models.loaders.registry import load_model
 
     for line in sys.stdin:
         question = json.loads(line)

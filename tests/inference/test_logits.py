@@ -19,8 +19,8 @@ from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference import logits
 from stamp.models.architectures import build
-from stamp.models.loaded import Loaded
-from stamp.models.loading import load_model
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.loaders.registry import load_model
 from stamp.models.weights import read_weights, write_weights
 
 CLASSES = ["a", "b", "c"]
@@ -49,7 +49,7 @@ def cache(tmp_path: Path) -> PixelCache:
     return PixelCache(tmp_path / "x.npy", tmp_path / "x.json", ids)
 
 
-def extract(target: Path, cache: PixelCache, loaded: Loaded, batch: int = 128) -> None:
+def extract(target: Path, cache: PixelCache, loaded: LoadedModel, batch: int = 128) -> None:
     execution = logits.Execution("cpu", batch=batch)
     metadata = {"model": "m", "view": "source"}
     logits.extract_logits(target, cache, loaded, CLASSES, metadata, execution)
@@ -61,7 +61,7 @@ def test_logits_are_those_of_the_network_on_normalised_pixels(
     torch.manual_seed(0)
     network = build("resnet18", {"layers": [1, 1, 1, 1], "channels": [4, 4, 8, 8]}, 3, 1, 16).eval()
     target = tmp_path / "out.safetensors"
-    loaded = Loaded(network, (0.4,), (0.2,))
+    loaded = LoadedModel(network, (0.4,), (0.2,))
     extract(target, cache, loaded, batch=8)
     plain = torch.from_numpy(cache.rows(0, 37)).permute(0, 3, 1, 2).double() / 255
     with torch.inference_mode():
@@ -79,7 +79,7 @@ def test_the_batch_size_changes_nothing_that_matters(tmp_path: Path, cache: Pixe
     found = []
     for size in (5, 37, 64):
         target = tmp_path / f"{size}.safetensors"
-        extract(target, cache, Loaded(network, (0.5,), (0.5,)), size)
+        extract(target, cache, LoadedModel(network, (0.5,), (0.5,)), size)
         found.append(read_arrays(target)["logits"])
     assert np.allclose(found[0], found[1], atol=1e-5)
     assert np.allclose(found[0], found[2], atol=1e-5)
@@ -98,14 +98,14 @@ def test_unusable_outputs_are_refused_and_nothing_is_written(
 ) -> None:
     target = tmp_path / "out.safetensors"
     with pytest.raises(UserError, match=line):
-        extract(target, cache, Loaded(Fixed(row), (0.5,), (0.5,)))
+        extract(target, cache, LoadedModel(Fixed(row), (0.5,), (0.5,)))
     assert not list(tmp_path.glob("*out*"))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_where_there_is_none_is_one_line() -> None:
     with pytest.raises(UserError, match="torch finds no CUDA device"):
-        logits.Forward(Loaded(Fixed([0.0]), (0.5,), (0.5,)), "cuda")
+        logits.Forward(LoadedModel(Fixed([0.0]), (0.5,), (0.5,)), "cuda")
 
 
 def block(**more: object) -> dict:

@@ -24,7 +24,7 @@ from stamp.images.pixels import decode
 from stamp.inference import predictions
 from stamp.inference.logits import Execution
 from stamp.inference.outputs import PREDICTION_COLUMNS, Outputs, combined, read_predictions
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.scoring import evaluate
 
 HOW = Preprocessing(16, 3)
@@ -71,7 +71,7 @@ def run(
 ) -> Path:
     monkeypatch.setattr(predictions, "PART", 8)
     target = view.with_name("predictions.safetensors")
-    loaded = Loaded(Means(), (0.5,) * 3, (0.25,) * 3)
+    loaded = LoadedModel(Means(), (0.5,) * 3, (0.25,) * 3)
     metadata = {"model": "m", "view": "c"}
     streamed = predictions.StreamedTarget(view, HOW, len(CLASSES), among, border)
     execution = Execution("cpu", threads=2, batch=3)

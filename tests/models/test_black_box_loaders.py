@@ -24,7 +24,7 @@ from stamp.models import probabilities
 from stamp.models.classifier import classifier
 from stamp.models.loaders import onnx as onnx_file
 from stamp.models.loaders import precomputed as given
-from stamp.models.loading import load_model
+from stamp.models.loaders.registry import load_model
 from stamp.models.taps import Taps
 from stamp.models.weights import write_weights
 

@@ -29,7 +29,7 @@ from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import Forward
 from stamp.models.classifier import body_parameters, head_parameters
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.training import epoch_checkpoint, finetune, splits
 from stamp.stats.auroc import auroc
 
@@ -104,7 +104,7 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, torch.Tensor]]:
     seen: list[dict[str, torch.Tensor]] = []
     built, written = finetune.network, finetune.write_checkpoint
 
-    def network(*arguments: Any, **options: Any) -> Loaded:
+    def network(*arguments: Any, **options: Any) -> LoadedModel:
         loaded = built(*arguments, **options)
         seen.append(copy.deepcopy(loaded.module.state_dict()))
         return loaded
@@ -302,7 +302,7 @@ def test_gray_pixels_fill_the_three_channels_of_a_colour_network(tmp_path: Path)
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             return pixels.mean(dim=(2, 3))
 
-    loaded = Loaded(Means(), (0.4, 0.5, 0.6), (0.2, 0.3, 0.4))
+    loaded = LoadedModel(Means(), (0.4, 0.5, 0.6), (0.2, 0.3, 0.4))
     parts = part(tmp_path, "train", 20, 1), part(tmp_path, "val", 20, 2)
     run = finetune.Run(loaded, finetune.recipe_of({}), *parts, "cpu")
     pixels = np.full((2, 8, 8, 1), 204, dtype=np.uint8)

@@ -12,7 +12,7 @@ import torch
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
 
-import backbone_embeddings as features_script
+import backbone_embeddings as embeddings_script
 import probe as probe_script
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.core.errors import UserError
@@ -234,7 +234,7 @@ def job(folder: Path) -> SimpleNamespace:
 
 def extracted(made: SimpleNamespace, folder: Path, view: str) -> Path:
     target = folder / f"{view}.safetensors"
-    features_script.main(
+    embeddings_script.main(
         SimpleNamespace(
             input=made.files[view],
             output=[target],
@@ -258,9 +258,9 @@ def test_the_scripts_give_a_head_under_which_the_backbone_gives_the_probes_own_l
     smk = SimpleNamespace(
         input=SimpleNamespace(
             view=made.files["train"].view,
-            features=found["train"],
+            embeddings=found["train"],
             val_view=made.files["val"].view,
-            val_features=found["val"],
+            val_embeddings=found["val"],
         ),
         output=SimpleNamespace(
             weights=tmp_path / "head.safetensors", record=tmp_path / "head.json"
@@ -291,11 +291,11 @@ def test_features_of_another_backbone_or_view_are_refused_by_name(tmp_path: Path
         wildcards=SimpleNamespace(study="s", model="m"),
         params=SimpleNamespace(backbone="other", task="multilabel", classes=made.classes, head={}),
     )
-    smk.input = SimpleNamespace(**files, features=found["train"], val_features=found["val"])
+    smk.input = SimpleNamespace(**files, embeddings=found["train"], val_embeddings=found["val"])
     with pytest.raises(UserError, match="made with backbone 'b', but 'other' is needed"):
         probe_script.main(smk)
     smk.params.backbone = "b"
-    smk.input = SimpleNamespace(**files, features=found["train"], val_features=found["train"])
+    smk.input = SimpleNamespace(**files, embeddings=found["train"], val_embeddings=found["train"])
     with pytest.raises(UserError, match="made with view 'train', but 'val' is needed"):
         probe_script.main(smk)
 

@@ -7,7 +7,7 @@ from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import Execution, extract_logits, metadata_of
-from stamp.models.loading import load_named
+from stamp.models.loaders.registry import load_named
 
 
 def main(smk):

@@ -9,7 +9,7 @@ from stamp.data.views import scored_classes
 from stamp.inference.logits import Execution, metadata_of
 from stamp.inference.predictions import StreamedTarget, extract_predictions
 from stamp.inference.provenance import digests
-from stamp.models.loading import load_named
+from stamp.models.loaders.registry import load_named
 
 
 def main(smk):

@@ -18,8 +18,8 @@ def split(smk, name, view, embeddings):
 
 def main(smk):
     files, params, model = smk.input, smk.params, smk.wildcards.model
-    train = split(smk, "train", files.view, files.features)
-    val = split(smk, "val", files.val_view, files.val_features)
+    train = split(smk, "train", files.view, files.embeddings)
+    val = split(smk, "val", files.val_view, files.val_embeddings)
     head = {**DEFAULTS, **params.head}
     try:
         classes = len(params.classes)

@@ -202,7 +202,7 @@ def check(plan: config.Plan, study: str, key: str) -> Check:
     import torch
 
     from stamp.inference.logits import Forward, check_outputs
-    from stamp.models.loading import load_model
+    from stamp.models.loaders.registry import load_model
 
     classes = plan.studies[study].classes
     loaded = load_model(model.load, classes, None)

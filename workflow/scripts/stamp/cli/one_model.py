@@ -277,7 +277,7 @@ def forwarded(
     from stamp.images.pixel_cache import PixelCache
     from stamp.images.pixels import ImageFiles, write_cache
     from stamp.inference.logits import Execution, extract_logits, metadata_of
-    from stamp.models.loading import load_named
+    from stamp.models.loaders.registry import load_named
 
     key, pixels, found = candidate.key, Preprocessing(**candidate.load["preprocessing"]), {}
     loaded = load_named(key, candidate.load, classes, weights)

@@ -17,7 +17,7 @@ from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import Execution, Forward, batches
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.probe import Backbone
 
 
@@ -42,7 +42,7 @@ def extract_embeddings(
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
     device = execution.device
-    forward = Forward(Loaded(backbone.module, backbone.mean, backbone.std), device)
+    forward = Forward(LoadedModel(backbone.module, backbone.mean, backbone.std), device)
     made_from = {f"weights_{key}": value for key, value in backbone.origin.items()}
     common = {"ids": ids_digest(cache.ids), "images": len(cache), "device": device}
     with whole(target) as part:

@@ -20,7 +20,7 @@ from stamp.core.artifacts import RowWriter, ids_digest, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixel_cache import PixelCache
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 
 BATCH = 128
 
@@ -60,7 +60,7 @@ def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]
 class Forward:
     """A model on its device, from uint8 batches to float32 logits."""
 
-    def __init__(self, loaded: Loaded, device: str):
+    def __init__(self, loaded: LoadedModel, device: str):
         if device == "cuda" and not torch.cuda.is_available():
             raise UserError("device 'cuda' was asked for, but torch finds no CUDA device")
         self.device = device
@@ -110,7 +110,7 @@ def check_outputs(
 def extract_logits(
     target: Path,
     cache: PixelCache,
-    loaded: Loaded,
+    loaded: LoadedModel,
     classes: Sequence[str],
     metadata: Mapping[str, Any],
     execution: Execution,
@@ -134,7 +134,7 @@ def extract_logits(
         writer.close()
 
 
-def described(loaded: Loaded, images: int, device: str) -> dict[str, Any]:
+def described(loaded: LoadedModel, images: int, device: str) -> dict[str, Any]:
     """What the metadata of a model's outputs says of the model and of the run."""
     return {
         "parameters": loaded.parameters,

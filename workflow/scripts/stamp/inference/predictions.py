@@ -27,7 +27,7 @@ from stamp.inference.logits import Execution, Forward, check_outputs, described
 from stamp.inference.outputs import PREDICTION_COLUMNS, predictions_of
 from stamp.inference.provenance import key_of
 from stamp.inference.resume import ResumableRows
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 
 PART = 4096
 AHEAD = 2
@@ -106,7 +106,7 @@ def by_part(found: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 def extract_predictions(
     target: Path,
     streamed: StreamedTarget,
-    loaded: Loaded,
+    loaded: LoadedModel,
     metadata: Mapping[str, Any],
     execution: Execution,
     made_from: Mapping[str, Any] = MappingProxyType({}),

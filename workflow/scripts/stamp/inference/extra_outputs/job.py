@@ -16,7 +16,7 @@ from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.logits import metadata_of
 from stamp.inference.provenance import digests
-from stamp.models.loading import load_named
+from stamp.models.loaders.registry import load_named
 
 # What all kinds depend on beside weights, images and pixels.
 DECIDES = ("load", "versions", "classes", "seed", "code")

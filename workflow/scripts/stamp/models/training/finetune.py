@@ -29,7 +29,7 @@ from torch.nn import functional
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.models.classifier import body_parameters, head_parameters
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.finetune import network
 from stamp.models.training.epoch_checkpoint import read_checkpoint, write_checkpoint
 from stamp.models.training.splits import TrainingSplit, batches
@@ -69,7 +69,7 @@ class RunSettings:
 class Finetuned:
     """The network with the weights of its best epoch, one record per epoch, the best's number."""
 
-    loaded: Loaded
+    loaded: LoadedModel
     curve: list[dict[str, Any]]
     best: int
 
@@ -157,7 +157,7 @@ class Run:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedModel,
         recipe: Mapping[str, Any],
         train: TrainingSplit,
         val: TrainingSplit,

@@ -244,14 +244,14 @@ def fit(
             }
         )
         if converged and metric > best:
-            best, head = metric, (weight, bias, float(penalty))
+            best = metric
+            head = FittedHead(weight, bias, float(penalty), curve, constant)
     if head is None:
         raise UserError(
             f"the solver reached its tolerance at none of the penalties {sorted(penalties)}; "
             "use larger ones"
         )
-    weight, bias, penalty = head
-    return FittedHead(weight, bias, penalty, curve, constant)
+    return head
 
 
 def _whole(

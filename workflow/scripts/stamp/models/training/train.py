@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.train import network
 from stamp.models.training.augment import augment
 
@@ -51,7 +51,7 @@ class TrainingImages:
 class Trained:
     """A trained network and the mean loss of each epoch."""
 
-    loaded: Loaded
+    loaded: LoadedModel
     losses: list[float]
     images: int
 
@@ -106,7 +106,9 @@ def contrastive_loss(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 class Trainer:
     """One network, its pixels and labels, and the epochs over them."""
 
-    def __init__(self, loaded: Loaded, pixels: torch.Tensor, recipe: Mapping[str, Any], seed: int):
+    def __init__(
+        self, loaded: LoadedModel, pixels: torch.Tensor, recipe: Mapping[str, Any], seed: int
+    ):
         self.loaded, self.pixels, self.recipe = loaded, pixels, recipe
         network: Any = loaded.module
         self.module = network.to(memory_format=torch.channels_last)
@@ -114,9 +116,9 @@ class Trainer:
         self.mean = torch.tensor(loaded.mean)[:, None, None]
         self.std = torch.tensor(loaded.std)[:, None, None]
 
-    def batch(self, rows: torch.Tensor, changed: bool) -> torch.Tensor:
+    def batch(self, rows: torch.Tensor, augmented: bool) -> torch.Tensor:
         images = self.pixels[rows].permute(0, 3, 1, 2).float().div_(255)
-        if changed:
+        if augmented:
             images = augment(images, self.generator)
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
