@@ -17,10 +17,10 @@ import yaml
 from benchmarks import ROOT
 from benchmarks.child import python
 from benchmarks.row import Row
-from benchmarks.synthetic import image_ids, write_cache
+from benchmarks.synthetic import write_cache
 from benchmarks.timing import alternate
 from stamp.images.pixel_cache import PixelCache
-from stamp.inference.logits import BATCH, Forward, batches, extract
+from stamp.inference.logits import BATCH, Execution, Forward, batches, extract_logits
 from stamp.models.loaders.train import network
 from stamp.models.weights import write_weights
 
@@ -63,11 +63,7 @@ def throughput(
 ) -> list[Row]:
     """The forward stage's images a second over the bare loop's, both with one thread."""
     names = [str(number) for number in range(classes)]
-    ids, size, channels = (
-        image_ids(images),
-        block["preprocessing"]["size"],
-        block["preprocessing"]["channels"],
-    )
+    size, channels = (block["preprocessing"][key] for key in ("size", "channels"))
     torch.manual_seed(0)
     loaded = network(block, names)
     forward = Forward(loaded, "cpu")
@@ -83,7 +79,7 @@ def throughput(
 
         def stage() -> None:
             metadata = {"model": what, "view": "benchmark"}
-            extract(folder / "out", cache, ids, loaded, names, "cpu", metadata)
+            extract_logits(folder / "out", cache, loaded, names, metadata, Execution("cpu"))
 
         with redirect_stderr(StringIO()):  # progress bars
             times = alternate({"bare": bare, "stage": stage}, rounds)

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.child import python
 from benchmarks.row import Row
-from benchmarks.synthetic import image_ids, open_cache, write_cache
+from benchmarks.synthetic import open_cache, write_cache
 
 FEW, MANY = 2_000, 20_000
 SIZE, CHANNELS, CLASSES = 64, 3, 1_000
@@ -43,16 +43,16 @@ def peak(folder: Path, images: int) -> tuple[float, float]:
     """Resident MB before the extraction, and the peak after it."""
     import torch
 
-    from stamp.inference.logits import extract
+    from stamp.inference.logits import Execution, extract_logits
     from stamp.models.loaders.train import network
 
     torch.set_num_threads(1)
     classes = [str(number) for number in range(CLASSES)]
     loaded = network(BLOCK, classes)
-    cache, ids = open_cache(folder, images), image_ids(images)
+    cache = open_cache(folder, images)
     before = resident("VmRSS")
     metadata = {"model": "benchmark", "view": "benchmark"}
-    extract(folder / "out", cache, ids, loaded, classes, "cpu", metadata)
+    extract_logits(folder / "out", cache, loaded, classes, metadata, Execution("cpu"))
     return before, resident("VmHWM")
 
 

@@ -42,20 +42,22 @@ def write_view(folder: Path, images: int) -> None:
 def peak(folder: Path) -> tuple[float, float, int]:
     """Resident MB before the streaming and at its peak, and the bytes that were written."""
     from stamp.config.preprocessing import Preprocessing
-    from stamp.inference.predictions import extract_predictions
+    from stamp.inference.logits import Execution
+    from stamp.inference.predictions import StreamedTarget, extract_predictions
     from stamp.models.loaders.train import network
 
     classes = [str(number) for number in range(CLASSES)]
     loaded = network(BLOCK, classes)
     before = resident("VmRSS")
-    target, view = folder / "records.safetensors", folder / "view.parquet"
-    how, card = Preprocessing(SIZE, CHANNELS), {"model": "benchmark", "view": "benchmark"}
-    extract_predictions(target, view, loaded, how, classes, np.arange(CLASSES), "cpu", card, 1)
+    target, how = folder / "predictions.safetensors", Preprocessing(SIZE, CHANNELS)
+    streamed = StreamedTarget(folder / "view.parquet", how, CLASSES, np.arange(CLASSES))
+    metadata = {"model": "benchmark", "view": "benchmark"}
+    extract_predictions(target, streamed, loaded, metadata, Execution("cpu", threads=1))
     return before, resident("VmHWM"), target.stat().st_size
 
 
 def main() -> list[Row]:
-    """Both peaks, their ratio, and the disk that a model's records of ImageNet-C take."""
+    """Both peaks, their ratio, and the disk that a model's predictions on ImageNet-C take."""
     rows, peaks, written = [], {}, 0.0
     for images in (FEW, MANY):
         with TemporaryDirectory() as name:
@@ -66,9 +68,9 @@ def main() -> list[Row]:
     ratio, growth = peaks[MANY] / peaks[FEW], peaks[MANY] - peaks[FEW]
     what = f"peak memory, {MANY:,} over {FEW:,} streamed images"
     disk = written / MANY * WHOLE / 1e6
-    note = f"{written / MANY:.1f} bytes an image, {WHOLE:,} images"
+    note = f"{written / MANY:.1f} bytes per image, {WHOLE:,} images"
     return [
         *rows,
         Row(what, ratio, "x", "about 1", f"{growth:+.1f} MB"),
-        Row("records of all of ImageNet-C, a model", disk, "MB", "< 150 MB", note),
+        Row("predictions of one model on all of ImageNet-C", disk, "MB", "< 150 MB", note),
     ]

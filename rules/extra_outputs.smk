@@ -1,8 +1,8 @@
-"""Extra inference outputs: changed pictures, dropout, features, maps, steepness; targets' features."""
+"""Extra inference outputs: embeddings, augmented images, MC dropout, Grad-CAM, sensitivity."""
 
 
 rule extra_outputs:
-    """Every kind of pass that the study's metrics and analyses need, of one model.
+    """Every extra output of one model that the study's metrics and analyses need.
 
     The manifest is the rule's output. The large files beside it are kept between runs, each made
     again only when what it was made from has changed.
@@ -44,7 +44,7 @@ rule extra_outputs:
 
 
 rule target_embeddings:
-    """What the study's metrics need of the targets' pictures beyond logits, of one model.
+    """One model's embeddings of target images, where the study's metrics need them.
 
     Apart from the source's extra outputs, which no target may hold up or change.
     """

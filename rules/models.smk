@@ -83,7 +83,7 @@ rule finetune:
 
 
 rule backbone_embeddings:
-    """The features of a frozen backbone on a view, once for all probes that share the backbone."""
+    """The embeddings of a frozen backbone on a view, once for all probes that share the backbone."""
     input:
         pixels=lambda wildcards: ancient(
             f"{RESULTS}/{wildcards.study}/pixels/{wildcards.view}/"
@@ -129,12 +129,12 @@ rule probe:
     """The linear head of a probe, its penalty chosen on the validation images."""
     input:
         view=f"{RESULTS}/{{study}}/views/train.parquet",
-        features=lambda wildcards: (
+        embeddings=lambda wildcards: (
             f"{RESULTS}/{wildcards.study}/backbone_embeddings/train/"
             f"{backbone_key(model_of(wildcards).load)}.safetensors"
         ),
         val_view=f"{RESULTS}/{{study}}/views/val.parquet",
-        val_features=lambda wildcards: (
+        val_embeddings=lambda wildcards: (
             f"{RESULTS}/{wildcards.study}/backbone_embeddings/val/"
             f"{backbone_key(model_of(wildcards).load)}.safetensors"
         ),

@@ -1,4 +1,4 @@
-"""Targets that are streamed: no pixel cache, and a record an image instead of its logits."""
+"""Targets that are streamed: no pixel cache, and one prediction per image instead of logits."""
 
 
 rule predictions:

@@ -208,8 +208,8 @@ def serve() -> None:
     pause: Any = time.sleep
     time.sleep = lambda seconds: pause(float(seconds) * PATIENCE)
     from stamp.core.errors import UserError
-    from stamp.inference.logits import load_model
     from stamp.models.backbones import from_hub
+    from stamp.models.loaders.registry import load_model
 
     for line in sys.stdin:
         question = json.loads(line)

@@ -20,9 +20,10 @@ from stamp.config.plan import read_zoo
 from stamp.config.preprocessing import merged
 from stamp.core.errors import UserError
 from stamp.images.pixels import resize
-from stamp.inference.logits import Forward, check_outputs, load_model
+from stamp.inference.logits import Forward, check_outputs
 from stamp.models.classifier import classifier
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.loaders.registry import load_model
 from stamp.models.taps import Taps
 from stamp.models.torchvision_ops import timm
 
@@ -127,7 +128,7 @@ def needed(block: dict[str, Any]) -> set[str]:
     return {"transformers", "torchxrayvision"} & {block["source"], *block.get("backbone", {})}
 
 
-def bare(block: dict[str, Any]) -> Loaded:
+def bare(block: dict[str, Any]) -> LoadedModel:
     """The model of a block with random weights: nothing is downloaded."""
     torch.manual_seed(0)
     build = importlib.import_module(SOURCES[block["source"]].module).network
@@ -147,7 +148,7 @@ def picture(block: dict[str, Any]) -> torch.Tensor:
     return torch.from_numpy(small.reshape(1, how.size, how.size, how.channels).copy())
 
 
-def check_taps(taps: Taps, loaded: Loaded, logits: np.ndarray) -> None:
+def check_taps(taps: Taps, loaded: LoadedModel, logits: np.ndarray) -> None:
     """The taps are there, in order, and the last one leads to the logits."""
     assert list(taps.pooled) == ["early", "mid", "late", "penultimate"]
     for features in taps.pooled.values():
@@ -163,7 +164,7 @@ def check_taps(taps: Taps, loaded: Loaded, logits: np.ndarray) -> None:
     assert np.abs(logits[0][:, None] - outputs).min(axis=1).max() < 1e-4
 
 
-def check_against_timm(taps: Taps, loaded: Loaded, pixels: torch.Tensor) -> None:
+def check_against_timm(taps: Taps, loaded: LoadedModel, pixels: torch.Tensor) -> None:
     """timm's own maps of the last block average to the last tap."""
     network: Any = loaded.module
     while hasattr(network, "network"):

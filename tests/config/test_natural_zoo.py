@@ -16,8 +16,9 @@ from stamp.config.preprocessing import merged
 from stamp.core.artifacts import array_metadata, ids_digest, write_json
 from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache
-from stamp.inference.logits import extract, load_model
-from stamp.models.loaded import Loaded
+from stamp.inference.logits import Execution, extract_logits
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.loaders.registry import load_model
 from stamp.models.loaders.timm import attach_random_head
 from stamp.models.torchvision_ops import timm
 from stamp.scoring.calibrate import HIGHEST, exclusion, fit_temperature
@@ -264,8 +265,9 @@ def test_the_logits_say_which_weights_of_the_hub_made_them(tmp_path: Path) -> No
     write_json(tmp_path / "c.json", {"ids": ids_digest(ids)})
     cache = PixelCache(tmp_path / "c.npy", tmp_path / "c.json", ids)
     origin = {"hub": "timm/a.b", "hub_file": "model.safetensors", "revision": "0" * 40}
-    loaded = Loaded(Mean(), (0.5,) * 3, (0.5,) * 3, origin=origin)
+    loaded = LoadedModel(Mean(), (0.5,) * 3, (0.5,) * 3, origin=origin)
     target = tmp_path / "out.safetensors"
-    extract(target, cache, ids, loaded, ["a", "b", "c"], "cpu", {"model": "m", "view": "v"})
+    metadata = {"model": "m", "view": "v"}
+    extract_logits(target, cache, loaded, ["a", "b", "c"], metadata, Execution("cpu"))
     found = array_metadata(target)
     assert {key: found[f"weights_{key}"] for key in origin} == origin

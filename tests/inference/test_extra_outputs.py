@@ -39,7 +39,7 @@ from stamp.inference.extra_outputs.seeding import noise
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.provenance import file_digest
 from stamp.models.architectures import build
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.torchvision_ops import timm
 
 SIZE, COUNT, CLASSES, SEED = 32, 24, 3, 11
@@ -74,21 +74,21 @@ def network(arch: str = "resnet18", arguments: Any = None) -> nn.Module:
     return module.eval()
 
 
-def loaded(module: nn.Module, missing: tuple[int, ...] = ()) -> Loaded:
-    return Loaded(module, (0.4,), (0.25,), missing)
+def loaded(module: nn.Module, missing: tuple[int, ...] = ()) -> LoadedModel:
+    return LoadedModel(module, (0.4,), (0.25,), missing)
 
 
 def run(
     folder: Path,
     images: SelectedImages,
-    module: nn.Module | Loaded,
+    module: nn.Module | LoadedModel,
     kinds: list[str],
     settings: Any = None,
     made_from: Any = None,
 ) -> Path:
     """The manifest of a model's extra outputs."""
     settings = settings or SETTINGS
-    what = module if isinstance(module, Loaded) else loaded(module)
+    what = module if isinstance(module, LoadedModel) else loaded(module)
     files = files_in(folder, settings, made_from)
     entries = files.make(kinds, lambda: Runner(what, CLASSES, images, settings, SEED, "cpu"))
     write_manifest(folder / "m.json", "m", "s", entries)
@@ -523,7 +523,7 @@ def test_the_distances_of_semantic_pairs_are_those_of_the_normalised_images(
     tmp_path: Path, images: SelectedImages
 ) -> None:
     mean, std = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
-    colour = Loaded(nn.Flatten(), mean, std)  # gray images go to all of its channels
+    colour = LoadedModel(nn.Flatten(), mean, std)  # gray images go to all of its channels
     found = read_output(run(tmp_path, images, colour, ["pixel_distances"]), "pixel_distances", IDS)
     assert found["a"].tolist() == list(range(0, 26, 2))
     pixels = images.cache.rows(0, 30)[..., 0].astype(float) / 255

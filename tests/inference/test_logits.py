@@ -19,7 +19,8 @@ from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference import logits
 from stamp.models.architectures import build
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.loaders.registry import load_model
 from stamp.models.weights import read_weights, write_weights
 
 CLASSES = ["a", "b", "c"]
@@ -48,12 +49,10 @@ def cache(tmp_path: Path) -> PixelCache:
     return PixelCache(tmp_path / "x.npy", tmp_path / "x.json", ids)
 
 
-def ids() -> list[str]:
-    return [f"i{k}" for k in range(37)]
-
-
-def card() -> dict[str, str]:
-    return {"model": "m", "view": "source"}
+def extract(target: Path, cache: PixelCache, loaded: LoadedModel, batch: int = 128) -> None:
+    execution = logits.Execution("cpu", batch=batch)
+    metadata = {"model": "m", "view": "source"}
+    logits.extract_logits(target, cache, loaded, CLASSES, metadata, execution)
 
 
 def test_logits_are_those_of_the_network_on_normalised_pixels(
@@ -62,8 +61,8 @@ def test_logits_are_those_of_the_network_on_normalised_pixels(
     torch.manual_seed(0)
     network = build("resnet18", {"layers": [1, 1, 1, 1], "channels": [4, 4, 8, 8]}, 3, 1, 16).eval()
     target = tmp_path / "out.safetensors"
-    loaded = Loaded(network, (0.4,), (0.2,))
-    logits.extract(target, cache, ids(), loaded, CLASSES, "cpu", card(), batch=8)
+    loaded = LoadedModel(network, (0.4,), (0.2,))
+    extract(target, cache, loaded, batch=8)
     plain = torch.from_numpy(cache.rows(0, 37)).permute(0, 3, 1, 2).double() / 255
     with torch.inference_mode():
         expected = network.double()((plain - 0.4) / 0.2).numpy()
@@ -80,9 +79,7 @@ def test_the_batch_size_changes_nothing_that_matters(tmp_path: Path, cache: Pixe
     found = []
     for size in (5, 37, 64):
         target = tmp_path / f"{size}.safetensors"
-        logits.extract(
-            target, cache, ids(), Loaded(network, (0.5,), (0.5,)), CLASSES, "cpu", card(), size
-        )
+        extract(target, cache, LoadedModel(network, (0.5,), (0.5,)), size)
         found.append(read_arrays(target)["logits"])
     assert np.allclose(found[0], found[1], atol=1e-5)
     assert np.allclose(found[0], found[2], atol=1e-5)
@@ -101,16 +98,14 @@ def test_unusable_outputs_are_refused_and_nothing_is_written(
 ) -> None:
     target = tmp_path / "out.safetensors"
     with pytest.raises(UserError, match=line):
-        logits.extract(
-            target, cache, ids(), Loaded(Fixed(row), (0.5,), (0.5,)), CLASSES, "cpu", card()
-        )
+        extract(target, cache, LoadedModel(Fixed(row), (0.5,), (0.5,)))
     assert not list(tmp_path.glob("*out*"))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_where_there_is_none_is_one_line() -> None:
     with pytest.raises(UserError, match="torch finds no CUDA device"):
-        logits.Forward(Loaded(Fixed([0.0]), (0.5,), (0.5,)), "cuda")
+        logits.Forward(LoadedModel(Fixed([0.0]), (0.5,), (0.5,)), "cuda")
 
 
 def block(**more: object) -> dict:
@@ -131,7 +126,7 @@ def test_a_timm_model_from_a_local_file_has_the_files_weights(tmp_path: Path, en
         torch.save({"state_dict": network.state_dict()}, path)
     else:
         write_weights(network, path, {"model": "m"})
-    loaded = logits.load_model(block(file=str(path)), CLASSES, None)
+    loaded = load_model(block(file=str(path)), CLASSES, None)
     pixels = torch.randn(2, 3, 32, 32)
     with torch.inference_mode():
         assert torch.equal(loaded.module.eval()(pixels), network(pixels))
@@ -141,7 +136,7 @@ def test_a_timm_model_from_a_local_file_has_the_files_weights(tmp_path: Path, en
 def test_weights_of_another_architecture_are_refused(tmp_path: Path) -> None:
     write_weights(build("linear", {}, 3, 1, 16), tmp_path / "w.safetensors", {})
     with pytest.raises(UserError, match=r"w\.safetensors: does not fit the architecture"):
-        logits.load_model(block(file=str(tmp_path / "w.safetensors")), CLASSES, None)
+        load_model(block(file=str(tmp_path / "w.safetensors")), CLASSES, None)
 
 
 def test_a_weights_file_with_code_in_it_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""Streamed targets: one record an image, the same predictions as from logits, flat memory."""
+"""Streamed targets: one row per image, the same predictions as from logits, flat memory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,9 +22,10 @@ from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, write_
 from stamp.core.errors import UserError
 from stamp.data.views import scored_classes
 from stamp.images.pixels import decode
-from stamp.inference import predictions as records
-from stamp.inference.outputs import Outputs, combined, read_predictions
-from stamp.models.loaded import Loaded
+from stamp.inference import predictions
+from stamp.inference.logits import Execution
+from stamp.inference.outputs import PREDICTION_COLUMNS, Outputs, combined, read_predictions
+from stamp.models.loaded_model import LoadedModel
 from stamp.scoring import evaluate
 
 HOW = Preprocessing(16, 3)
@@ -47,10 +50,10 @@ def view(tmp_path: Path) -> Path:
     rows = []
     for number in range(25):
         path = tmp_path / f"{number}.png"
-        picture = rng.integers(0, 256, size=(1, 1, 3)) * np.ones((20, 20, 1))
-        picture[[0, 1, -2, -1]] = (255, 0, 0)  # a red frame
-        picture[:, [0, 1, -2, -1]] = (255, 0, 0)
-        Image.fromarray(picture.astype(np.uint8)).save(path)
+        image = rng.integers(0, 256, size=(1, 1, 3)) * np.ones((20, 20, 1))
+        image[[0, 1, -2, -1]] = (255, 0, 0)  # a red frame
+        image[:, [0, 1, -2, -1]] = (255, 0, 0)
+        Image.fromarray(image.astype(np.uint8)).save(path)
         kind = "blur-1" if number % 2 else "blur-2"
         label = int(rng.integers(0, 7))
         rows.append({"image": f"i{number}", "path": str(path), "domain": kind, "split": "test"})
@@ -60,24 +63,31 @@ def view(tmp_path: Path) -> Path:
     return file
 
 
-def run(view: Path, among: np.ndarray, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Path:
-    monkeypatch.setattr(records, "PART", 8)
-    target = view.with_name("records.safetensors")
-    loaded = Loaded(Means(), (0.5,) * 3, (0.25,) * 3)
+def run(
+    view: Path,
+    among: np.ndarray,
+    monkeypatch: pytest.MonkeyPatch,
+    border: int = 0,
+    made_from: Mapping[str, Any] = MappingProxyType({}),
+) -> Path:
+    monkeypatch.setattr(predictions, "PART", 8)
+    target = view.with_name("predictions.safetensors")
+    loaded = LoadedModel(Means(), (0.5,) * 3, (0.25,) * 3)
     metadata = {"model": "m", "view": "c"}
-    settings = (loaded, HOW, CLASSES, among, "cpu", metadata, 2)
-    records.extract_predictions(target, view, *settings, batch=3, **more)
+    streamed = predictions.StreamedTarget(view, HOW, len(CLASSES), among, border)
+    execution = Execution("cpu", threads=2, batch=3)
+    predictions.extract_predictions(target, streamed, loaded, metadata, execution, made_from)
     return target
 
 
 def logits_of(view: Path, border: int = 0) -> np.ndarray:
-    pictures = [decode(path, HOW, border) for path in pl.read_parquet(view)["path"]]
-    batch = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2) / 255
+    images = [decode(path, HOW, border) for path in pl.read_parquet(view)["path"]]
+    batch = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2) / 255
     with torch.inference_mode():
         return Means()((batch - 0.5) / 0.25).numpy()
 
 
-def test_records_are_what_logits_give(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_are_what_logits_give(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     among = np.array([1, 3, 4])
     found = read_arrays(run(view, among, monkeypatch))["predictions"]
     z = logits_of(view)
@@ -99,17 +109,19 @@ def test_a_border_is_cut_off_before_resizing(view: Path, monkeypatch: pytest.Mon
         decode(path, HOW, 10)
 
 
-def test_records_name_the_images_they_are_of(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_name_the_images_they_are_of(
+    view: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = run(view, np.arange(7), monkeypatch)
     card = array_metadata(target)
     assert card["ids"] == ids_digest(pl.read_parquet(view)["image"])
-    assert (card["images"], card["columns"]) == ("25", ",".join(records.COLUMNS))
+    assert (card["images"], card["columns"]) == ("25", ",".join(PREDICTION_COLUMNS))
     with pytest.raises(UserError, match="made with model 'm'"):
         read_predictions(view, target, "other")
 
 
 def unfinished(view: Path) -> list[str]:
-    return sorted(path.name for path in view.parent.glob(".records*"))
+    return sorted(path.name for path in view.parent.glob(".predictions*"))
 
 
 def interrupted(view: Path, monkeypatch: pytest.MonkeyPatch, after: int, **more: Any) -> None:
@@ -121,7 +133,7 @@ def interrupted(view: Path, monkeypatch: pytest.MonkeyPatch, after: int, **more:
         return decode(path, *how)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(records, "decode", failing)
+        patch.setattr(predictions, "decode", failing)
         run(view, np.arange(7), monkeypatch, **more)
 
 
@@ -133,7 +145,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(int(Path(path).stem))
         return decode(path, *how)
 
-    monkeypatch.setattr(records, "decode", counting)
+    monkeypatch.setattr(predictions, "decode", counting)
     return seen
 
 
@@ -142,9 +154,9 @@ def test_a_run_that_was_stopped_goes_on_after_the_last_part_it_kept(
 ) -> None:
     straight = run(view, np.arange(7), monkeypatch).read_bytes()
     assert unfinished(view) == []
-    (view.parent / "records.safetensors").unlink()
+    (view.parent / "predictions.safetensors").unlink()
     interrupted(view, monkeypatch, after=20)  # parts of 8: two are kept
-    assert len(unfinished(view)) == 2 and not (view.parent / "records.safetensors").exists()
+    assert len(unfinished(view)) == 2 and not (view.parent / "predictions.safetensors").exists()
     interrupted(view, monkeypatch, after=20)  # nothing more is won, nothing is lost
     seen = watched(monkeypatch)
     assert run(view, np.arange(7), monkeypatch).read_bytes() == straight

@@ -19,11 +19,12 @@ from torch import nn
 from stamp.config.plan import filled, weight_files
 from stamp.core.errors import UserError
 from stamp.inference.extra_outputs.jacobian import spectral_norms
-from stamp.inference.logits import Forward, load_model
+from stamp.inference.logits import Forward
 from stamp.models import probabilities
 from stamp.models.classifier import classifier
 from stamp.models.loaders import onnx as onnx_file
 from stamp.models.loaders import precomputed as given
+from stamp.models.loaders.registry import load_model
 from stamp.models.taps import Taps
 from stamp.models.weights import write_weights
 
@@ -605,7 +606,7 @@ for script in (precomputed_logits, precomputed_predictions):
     folder = ROOT / "workflow" / "scripts"
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
     from stamp.core.artifacts import array_metadata, ids_digest, read_arrays
-    from stamp.inference.prediction_columns import predictions_of
+    from stamp.inference.outputs import predictions_of
 
     logits = read_arrays(
         tmp_path / "precomputed_logits.safetensors", model="m", ids=ids_digest(IDS)

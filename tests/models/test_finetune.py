@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,8 +29,8 @@ from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import Forward
 from stamp.models.classifier import body_parameters, head_parameters
-from stamp.models.loaded import Loaded
-from stamp.models.training import finetune
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.training import epoch_checkpoint, finetune, splits
 from stamp.stats.auroc import auroc
 
 CLASSES = ["bright", "dark"]
@@ -62,10 +63,10 @@ def stored(folder: Path, name: str, images: np.ndarray) -> PixelCache:
     return PixelCache(folder / f"{name}.npy", folder / f"{name}.json", ids)
 
 
-def part(folder: Path, name: str, n: int, seed: int) -> finetune.Part:
+def part(folder: Path, name: str, n: int, seed: int) -> splits.TrainingSplit:
     images, labels = pictures(n, seed)
     cache = stored(folder, name, images)
-    return finetune.part_of(cache, labels, read_json(folder / f"{name}.json"))
+    return splits.split_of(cache, labels, read_json(folder / f"{name}.json"))
 
 
 def block(stage1: int = 1, stage2: int = 2, **recipe: object) -> dict[str, Any]:
@@ -90,9 +91,12 @@ def block(stage1: int = 1, stage2: int = 2, **recipe: object) -> dict[str, Any]:
 def fit(folder: Path, load: dict[str, Any] | None = None, **more: Any) -> finetune.Finetuned:
     folder.mkdir(exist_ok=True, parents=True)
     parts = part(folder, "train", 200, 1), part(folder, "val", 80, 2)
-    options = {"seed": 5, "threads": 1, "device": "cpu", "what": "m", **more}
-    load = load or block()
-    return finetune.finetune(load, CLASSES, *parts, checkpoint=folder / "m.pt", **options)
+    how = replace(settings_in(folder), **{"seed": 5, **more})
+    return finetune.finetune(load or block(), CLASSES, *parts, how)
+
+
+def settings_in(folder: Path) -> finetune.RunSettings:
+    return finetune.RunSettings(0, 1, "cpu", folder / "m.pt", "m")
 
 
 def states(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, torch.Tensor]]:
@@ -100,7 +104,7 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, torch.Tensor]]:
     seen: list[dict[str, torch.Tensor]] = []
     built, written = finetune.network, finetune.write_checkpoint
 
-    def network(*arguments: Any, **options: Any) -> Loaded:
+    def network(*arguments: Any, **options: Any) -> LoadedModel:
         loaded = built(*arguments, **options)
         seen.append(copy.deepcopy(loaded.module.state_dict()))
         return loaded
@@ -196,9 +200,9 @@ def test_it_learns_classes_that_exclude_each_other(tmp_path: Path) -> None:
         images, labels = pictures(n, n)
         kept = stored(tmp_path, name, images)
         wanted = labels[:, 0] + 2 * labels[:, 1]  # NaN where either is unknown
-        parts.append(finetune.part_of(kept, wanted, {}))
+        parts.append(splits.split_of(kept, wanted, {}))
     load, names = block(stage1=0, stage2=6), ["none", "bright", "dark", "both"]
-    done = finetune.finetune(load, names, *parts, 0, 1, "cpu", tmp_path / "m.pt", "m")
+    done = finetune.finetune(load, names, *parts, settings_in(tmp_path))
     assert done.curve[done.best - 1]["metric"] > 0.6
 
 
@@ -298,7 +302,7 @@ def test_gray_pixels_fill_the_three_channels_of_a_colour_network(tmp_path: Path)
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             return pixels.mean(dim=(2, 3))
 
-    loaded = Loaded(Means(), (0.4, 0.5, 0.6), (0.2, 0.3, 0.4))
+    loaded = LoadedModel(Means(), (0.4, 0.5, 0.6), (0.2, 0.3, 0.4))
     parts = part(tmp_path, "train", 20, 1), part(tmp_path, "val", 20, 2)
     run = finetune.Run(loaded, finetune.recipe_of({}), *parts, "cpu")
     pixels = np.full((2, 8, 8, 1), 204, dtype=np.uint8)
@@ -394,14 +398,14 @@ def test_a_checkpoint_that_can_not_be_read_or_carries_code_is_passed_over(
     (tmp_path / "m.pt").write_bytes(
         b"nothing" if kind == "text" else pickle.dumps(Bad(), protocol=2)
     )
-    assert finetune.read_checkpoint(tmp_path / "m.pt", "digest") is None
+    assert epoch_checkpoint.read_checkpoint(tmp_path / "m.pt", "digest") is None
     assert not struck.exists()
 
 
 def test_what_a_killed_write_left_goes_with_the_checkpoint(tmp_path: Path) -> None:
     for name in ("m.pt", ".m.pt.123.part", "other.pt", ".other.pt.5.part"):
         (tmp_path / name).touch()
-    finetune.drop_checkpoint(tmp_path / "m.pt")
+    epoch_checkpoint.drop_checkpoint(tmp_path / "m.pt")
     assert {file.name for file in tmp_path.iterdir()} == {"other.pt", ".other.pt.5.part"}
 
 
@@ -422,16 +426,16 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 def test_splits_that_can_not_be_trained_or_chosen_on_are_one_line(tmp_path: Path) -> None:
     images, labels = pictures(20, 0)
     kept = stored(tmp_path, "some", images)
-    sound = finetune.part_of(kept, labels, {})
-    unlabeled = finetune.part_of(kept, labels * np.nan, {})
-    alike = finetune.part_of(kept, np.zeros_like(labels), {})
+    sound = splits.split_of(kept, labels, {})
+    unlabeled = splits.split_of(kept, labels * np.nan, {})
+    alike = splits.split_of(kept, np.zeros_like(labels), {})
     for train, val, words in (
         (unlabeled, sound, "no training image has a label"),
         (sound, unlabeled, "no validation image has a label"),
         (sound, alike, "no class has both a positive and a negative validation image"),
     ):
         with pytest.raises(UserError, match=words):
-            finetune.finetune(block(), CLASSES, train, val, 0, 1, "cpu", tmp_path / "m.pt", "m")
+            finetune.finetune(block(), CLASSES, train, val, settings_in(tmp_path))
     with pytest.raises(UserError, match="no epochs"):
         fit(tmp_path, block(stage1=0, stage2=0))
 

@@ -16,7 +16,7 @@ from hub import Client, Hub, digest
 from safetensors.torch import save
 
 from stamp.core.errors import UserError
-from stamp.inference.logits import load_model
+from stamp.models.loaders.registry import load_model
 from stamp.models.torchvision_ops import timm
 from stamp.models.weights import hub_record
 

@@ -12,7 +12,7 @@ import torch
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
 
-import backbone_embeddings as features_script
+import backbone_embeddings as embeddings_script
 import probe as probe_script
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.core.errors import UserError
@@ -40,11 +40,14 @@ def numbers(labels: np.ndarray) -> np.ndarray:
     return np.nan_to_num(labels).astype(int) @ np.array([1, 1, 1])
 
 
-def fitted(features: np.ndarray, labels: np.ndarray, penalty: float, **more: object) -> probe.Probe:
+def fitted(
+    features: np.ndarray, labels: np.ndarray, penalty: float, **more: object
+) -> probe.FittedHead:
     task = "multiclass" if labels.ndim == 1 else "multilabel"
     classes = int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
     options = {"classes": classes, "penalties": [penalty], "standardise": False, **more}
-    return probe.fit(features, labels, features, labels, task, **options)
+    both = probe.LabeledEmbeddings(features, labels)
+    return probe.fit(both, both, task, **options)
 
 
 @pytest.mark.parametrize("penalty", [1e-4, 1e-2, 1.0])
@@ -122,16 +125,22 @@ def test_the_penalty_is_the_best_on_the_validation_images_and_the_strongest_of_e
     features, labels = made(n=400, d=40)
     penalties = [1e-6, 1e-3, 1e-1, 1.0, 1e3]
     train, unseen = (features[:80], labels[:80]), (features[80:], labels[80:])
-    found = probe.fit(*train, *unseen, "multilabel", 3, penalties, True)
+    found = probe.fit(
+        probe.LabeledEmbeddings(*train),
+        probe.LabeledEmbeddings(*unseen),
+        "multilabel",
+        3,
+        penalties,
+        True,
+    )
     assert [each["penalty"] for each in found.curve] == sorted(penalties, reverse=True)
     metrics = {each["penalty"]: each["metric"] for each in found.curve}
     assert len(set(metrics.values())) > 2
     assert metrics[found.penalty] == max(metrics.values())
     assert metric_of(unseen[0] @ found.weight.T + found.bias, unseen[1]) == metrics[found.penalty]
     easy = np.linspace(-1, 1, 50)[:, None]
-    tied = probe.fit(
-        easy, (easy > 0.1) * 1.0, easy, (easy > 0.1) * 1.0, "multilabel", 1, [0.01, 1, 0.1], True
-    )
+    both = probe.LabeledEmbeddings(easy, (easy > 0.1) * 1.0)
+    tied = probe.fit(both, both, "multilabel", 1, [0.01, 1, 0.1], True)
     assert [each["metric"] for each in tied.curve] == [1.0, 1.0, 1.0]
     assert tied.penalty == 1
 
@@ -180,8 +189,8 @@ def test_more_features_than_images_are_solved_to_the_tolerance_at_every_default_
     rng = np.random.default_rng(0)
     features = rng.normal(size=(60, 100)).astype(np.float32)
     labels = (rng.random((60, 2)) < 0.3).astype(float)
-    how = (2, probe.DEFAULTS["penalty"], True)
-    found = probe.fit(features, labels, features, labels, "multilabel", *how)
+    both = probe.LabeledEmbeddings(features, labels)
+    found = probe.fit(both, both, "multilabel", 2, probe.DEFAULTS["penalty"], True)
     assert all(each["converged"] for each in found.curve)
 
 
@@ -225,7 +234,7 @@ def job(folder: Path) -> SimpleNamespace:
 
 def extracted(made: SimpleNamespace, folder: Path, view: str) -> Path:
     target = folder / f"{view}.safetensors"
-    features_script.main(
+    embeddings_script.main(
         SimpleNamespace(
             input=made.files[view],
             output=[target],
@@ -244,14 +253,14 @@ def test_the_scripts_give_a_head_under_which_the_backbone_gives_the_probes_own_l
     """Features by one script, the head by the other, logits by the loader: all the same numbers."""
     made = job(tmp_path)
     found = {view: extracted(made, tmp_path, view) for view in ("train", "val")}
-    arrays = read_arrays(found["val"], backbone="b", view="val")["features"]
+    arrays = read_arrays(found["val"], backbone="b", view="val")["embeddings"]
     assert arrays.shape == (60, 8)
     smk = SimpleNamespace(
         input=SimpleNamespace(
             view=made.files["train"].view,
-            features=found["train"],
+            embeddings=found["train"],
             val_view=made.files["val"].view,
-            val_features=found["val"],
+            val_embeddings=found["val"],
         ),
         output=SimpleNamespace(
             weights=tmp_path / "head.safetensors", record=tmp_path / "head.json"
@@ -282,21 +291,21 @@ def test_features_of_another_backbone_or_view_are_refused_by_name(tmp_path: Path
         wildcards=SimpleNamespace(study="s", model="m"),
         params=SimpleNamespace(backbone="other", task="multilabel", classes=made.classes, head={}),
     )
-    smk.input = SimpleNamespace(**files, features=found["train"], val_features=found["val"])
+    smk.input = SimpleNamespace(**files, embeddings=found["train"], val_embeddings=found["val"])
     with pytest.raises(UserError, match="made with backbone 'b', but 'other' is needed"):
         probe_script.main(smk)
     smk.params.backbone = "b"
-    smk.input = SimpleNamespace(**files, features=found["train"], val_features=found["train"])
+    smk.input = SimpleNamespace(**files, embeddings=found["train"], val_embeddings=found["train"])
     with pytest.raises(UserError, match="made with view 'train', but 'val' is needed"):
         probe_script.main(smk)
 
 
-def test_features_that_are_not_finite_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_embeddings_that_are_not_finite_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     made = job(tmp_path)
     weights = Path(made.load["backbone"]["file"])
     broken = build("resnet18", ARCH, 0, 3, SIZE)
     torch.nn.init.constant_(broken.conv1.weight, float("nan"))
     write_weights(broken, weights, {})
-    with pytest.raises(UserError, match=r"^backbone 'b': features are not finite"):
+    with pytest.raises(UserError, match=r"^backbone 'b': embeddings are not finite"):
         extracted(made, tmp_path, "val")
     assert not (tmp_path / "val.safetensors").exists()

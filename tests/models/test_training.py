@@ -44,9 +44,8 @@ def accuracy(trained: training.Trained, pixels: np.ndarray, labels: np.ndarray) 
 
 def fit(seed: int = 0, **recipe: object) -> training.Trained:
     pixels, labels, groups = task()
-    return training.train(
-        block(**recipe), CLASSES, "multiclass", pixels, labels, groups, seed, 1, "m"
-    )
+    images = training.TrainingImages(pixels, labels, groups, "multiclass")
+    return training.train(block(**recipe), CLASSES, images, seed, 1, "m")
 
 
 @pytest.mark.parametrize(
@@ -135,4 +134,5 @@ def test_a_diverging_training_is_one_line() -> None:
 def test_no_labeled_image_is_one_line() -> None:
     pixels, labels, groups = task()
     with pytest.raises(UserError, match="no training image has a label"):
-        training.train(block(), CLASSES, "multiclass", pixels, labels * np.nan, groups, 0, 1, "m")
+        images = training.TrainingImages(pixels, labels * np.nan, groups, "multiclass")
+        training.train(block(), CLASSES, images, 0, 1, "m")

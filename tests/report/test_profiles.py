@@ -557,7 +557,9 @@ def test_variants_of_the_proxy_are_a_mean_of_norms_and_a_slope_over_the_pairs_of
         apart += squared[at]
     row = value(table, "lipschitz_pairs")
     assert row["value"] == pytest.approx(np.sqrt(moved / apart)) and row["n"] == 120
-    assert value(table, "lipschitz")["reason"] == "the pass 'perturbed' was not asked for"
+    assert value(table, "lipschitz")["reason"] == (
+        "the extra output 'perturbations' was not asked for"
+    )
 
 
 def test_a_variant_that_a_model_has_not_keeps_its_reason(tmp_path: Path) -> None:

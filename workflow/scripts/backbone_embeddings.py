@@ -6,7 +6,8 @@ from stamp.core.artifacts import read_table
 from stamp.core.device import claim
 from stamp.core.errors import UserError, run
 from stamp.images.pixel_cache import PixelCache
-from stamp.inference.backbone_embeddings import extract_features
+from stamp.inference.backbone_embeddings import extract_embeddings
+from stamp.inference.logits import Execution
 from stamp.models.loaders.probe import backbone
 
 
@@ -14,12 +15,11 @@ def main(smk):
     key, view, params = smk.wildcards.backbone, smk.wildcards.view, smk.params
     ids = read_table(smk.input.view, study=smk.wildcards.study, view=view)["image"]
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
-    device = claim(smk.resources)
-    card = {"backbone": key, "view": view, **params.versions}
+    execution = Execution(claim(smk.resources), smk.threads)
+    metadata = {"backbone": key, "view": view, **params.versions}
     try:
-        made = backbone(params.load)
-        target = Path(smk.output[0])
-        extract_features(target, cache, ids, made, device, card, threads=smk.threads)
+        frozen = backbone(params.load)
+        extract_embeddings(Path(smk.output[0]), cache, frozen, metadata, execution)
     except UserError as mistake:
         raise UserError(f"backbone '{key}': {mistake}") from None
 

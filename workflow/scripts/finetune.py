@@ -5,19 +5,28 @@ from pathlib import Path
 from stamp.core.artifacts import write_json
 from stamp.core.device import claim
 from stamp.core.errors import UserError, run
-from stamp.models.training.finetune import drop_checkpoint, finetune, read_part
+from stamp.models.training.epoch_checkpoint import drop_checkpoint
+from stamp.models.training.finetune import RunSettings, finetune
+from stamp.models.training.splits import SplitFiles, read_split
 from stamp.models.weights import write_weights
 
 
 def main(smk):
     files, params, model, study = smk.input, smk.params, smk.wildcards.model, smk.wildcards.study
-    what = (study, params.task, params.classes)
-    train = read_part("train", files.view, files.pixels, files.record, *what)
-    val = read_part("val", files.val_view, files.val_pixels, files.val_record, *what)
-    made = {**params.versions, "code": params.code}
-    how = (params.seed, smk.threads, claim(smk.resources), Path(params.checkpoint), model, made)
+    train_files = SplitFiles(files.view, files.pixels, files.record)
+    val_files = SplitFiles(files.val_view, files.val_pixels, files.val_record)
+    train = read_split("train", train_files, study, params.task, params.classes)
+    val = read_split("val", val_files, study, params.task, params.classes)
+    how = RunSettings(
+        seed=params.seed,
+        threads=smk.threads,
+        device=claim(smk.resources),
+        checkpoint=Path(params.checkpoint),
+        name=model,
+        made_with={**params.versions, "code": params.code},
+    )
     try:
-        done = finetune(params.load, params.classes, train, val, *how)
+        done = finetune(params.load, params.classes, train, val, how)
     except UserError as mistake:
         raise UserError(f"model '{model}': {mistake}") from None
     card = {"model": model, "study": study, "seed": params.seed, **params.versions}
@@ -26,7 +35,7 @@ def main(smk):
     counts = {"images": len(train.rows), "val_images": len(val.rows)}
     write_weights(done.loaded.module, Path(smk.output.weights), card)
     write_json(smk.output.record, {**card, **counts, "curve": done.curve})
-    drop_checkpoint(Path(params.checkpoint))
+    drop_checkpoint(how.checkpoint)
 
 
 if __name__ == "__main__":

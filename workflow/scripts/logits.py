@@ -6,20 +6,19 @@ from stamp.core.artifacts import read_table
 from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.images.pixel_cache import PixelCache
-from stamp.inference.logits import card, extract, load_named
+from stamp.inference.logits import Execution, extract_logits, metadata_of
+from stamp.models.loaders.registry import load_named
 
 
 def main(smk):
-    params, study, model = smk.params, smk.wildcards.study, smk.wildcards.model
-    view = smk.wildcards.view
-    ids = read_table(smk.input.view, study=study, view=view)["image"]
+    params, model, view = smk.params, smk.wildcards.model, smk.wildcards.view
+    ids = read_table(smk.input.view, study=smk.wildcards.study, view=view)["image"]
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
-    device = claim(smk.resources)
+    execution = Execution(claim(smk.resources), smk.threads)
     weights = Path(smk.input.weights) if smk.input.get("weights") else None
     loaded = load_named(model, params.load, params.classes, weights)
-    made_from = card(model, view, params.load["source"])
-    target, threads = Path(smk.output[0]), smk.threads
-    extract(target, cache, ids, loaded, params.classes, device, made_from, threads=threads)
+    metadata = metadata_of(model, view, params.load["source"])
+    extract_logits(Path(smk.output[0]), cache, loaded, params.classes, metadata, execution)
 
 
 if __name__ == "__main__":

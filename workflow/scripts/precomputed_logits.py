@@ -4,7 +4,7 @@ import polars as pl
 
 from stamp.core.artifacts import write_arrays
 from stamp.core.errors import UserError, run
-from stamp.models.loaders.precomputed import card, logits_of
+from stamp.models.loaders.precomputed import logits_of, metadata_of
 
 
 def main(smk):
@@ -14,7 +14,7 @@ def main(smk):
         logits = logits_of(params.load, view, ids, params.classes, params.task)
     except UserError as mistake:
         raise UserError(f"model '{model}': {mistake}") from None
-    write_arrays(smk.output[0], {"logits": logits}, card(model, view, params.load, ids))
+    write_arrays(smk.output[0], {"logits": logits}, metadata_of(model, view, params.load, ids))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Take one model's records on a streamed target from the user's file: no torch, no pixels."""
+"""Take one model's predictions on a streamed target from the user's file: no torch, no pixels."""
 
 import numpy as np
 import polars as pl
@@ -6,8 +6,8 @@ import polars as pl
 from stamp.core.artifacts import write_arrays
 from stamp.core.errors import UserError, run
 from stamp.data.views import scored_classes
-from stamp.inference.prediction_columns import COLUMNS, predictions_of
-from stamp.models.loaders.precomputed import card, logits_of
+from stamp.inference.outputs import PREDICTION_COLUMNS, predictions_of
+from stamp.models.loaders.precomputed import logits_of, metadata_of
 
 
 def main(smk):
@@ -20,10 +20,12 @@ def main(smk):
     if np.isnan(logits).any():
         raise UserError(f"model '{model}': a streamed target needs an output for every class")
     among = scored_classes(params.among, params.classes, smk.input.view)
-    made_from = card(model, view, params.load, ids)
+    made_from = metadata_of(model, view, params.load, ids)
     predictions = predictions_of(logits, among).astype(np.float32)
     write_arrays(
-        smk.output[0], {"predictions": predictions}, {**made_from, "columns": ",".join(COLUMNS)}
+        smk.output[0],
+        {"predictions": predictions},
+        {**made_from, "columns": ",".join(PREDICTION_COLUMNS)},
     )
 
 

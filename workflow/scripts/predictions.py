@@ -1,4 +1,4 @@
-"""Run one model over a target that is too large for a pixel cache, one record an image."""
+"""Run one model over a target that is too large for a pixel cache, one prediction per image."""
 
 from pathlib import Path
 
@@ -6,32 +6,29 @@ from stamp.config.preprocessing import Preprocessing
 from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.data.views import scored_classes
-from stamp.inference.logits import card, load_named
-from stamp.inference.predictions import extract_predictions
+from stamp.inference.logits import Execution, metadata_of
+from stamp.inference.predictions import StreamedTarget, extract_predictions
 from stamp.inference.provenance import digests
+from stamp.models.loaders.registry import load_named
 
 
 def main(smk):
-    params, model = smk.params, smk.wildcards.model
-    view = smk.wildcards.view
-    device = claim(smk.resources)
-    weights = Path(smk.input.weights) if smk.input.get("weights") else None
+    params, model, files = smk.params, smk.wildcards.model, smk.input
+    execution = Execution(claim(smk.resources), smk.threads)
+    weights = Path(files.weights) if files.get("weights") else None
     made_from = {part: params[part] for part in ("load", "versions", "classes", "content", "code")}
-    made_from["weights"] = digests(smk.input.get("weights"), smk.input.get("backbone"))
-    loaded = load_named(model, params.load, params.classes, weights)
-    extract_predictions(
-        Path(smk.output[0]),
-        Path(smk.input.view),
-        loaded,
-        Preprocessing(**params.preprocessing),
-        params.classes,
-        scored_classes(params.among, params.classes, smk.input.view),
-        device,
-        card(model, view, params.load["source"]),
-        smk.threads,
-        params.border,
-        made_from=made_from,
+    made_from["weights"] = digests(files.get("weights"), files.get("backbone"))
+    streamed = StreamedTarget(
+        view=Path(files.view),
+        preprocessing=Preprocessing(**params.preprocessing),
+        classes=len(params.classes),
+        among=scored_classes(params.among, params.classes, files.view),
+        border=params.border,
     )
+    loaded = load_named(model, params.load, params.classes, weights)
+    metadata = metadata_of(model, smk.wildcards.view, params.load["source"])
+    target = Path(smk.output[0])
+    extract_predictions(target, streamed, loaded, metadata, execution, made_from)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from stamp.core.artifacts import read_table, write_json
 from stamp.core.errors import run
 from stamp.data.views import labels
 from stamp.images.pixel_cache import PixelCache
-from stamp.models.training.train import train
+from stamp.models.training.train import TrainingImages, train
 from stamp.models.weights import write_weights
 
 
@@ -15,17 +15,9 @@ def main(smk):
     rows = read_table(smk.input.view, study=study, view="train")
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), rows["image"])
     truth = labels(rows, params.task, params.classes, f"study '{study}': view 'train'")
-    trained = train(
-        params.load,
-        params.classes,
-        params.task,
-        cache.rows(0, len(cache)),
-        truth,
-        rows["group"].to_list(),
-        params.seed,
-        smk.threads,
-        model,
-    )
+    pixels, groups = cache.rows(0, len(cache)), rows["group"].to_list()
+    images = TrainingImages(pixels, truth, groups, params.task)
+    trained = train(params.load, params.classes, images, params.seed, smk.threads, model)
     metadata = {"model": model, "study": study, "seed": params.seed, **params.versions}
     write_weights(trained.loaded.module, Path(smk.output.weights), metadata)
     write_json(smk.output.record, {**metadata, "losses": trained.losses, "images": trained.images})

@@ -277,13 +277,11 @@ def forwarded(
     from stamp.core.artifacts import write_table
     from stamp.images.pixel_cache import PixelCache
     from stamp.images.pixels import ImageFiles, write_cache
-    from stamp.inference.logits import card, extract, load_model
+    from stamp.inference.logits import Execution, extract_logits, metadata_of
+    from stamp.models.loaders.registry import load_named
 
     key, pixels, found = candidate.key, Preprocessing(**candidate.load["preprocessing"]), {}
-    try:
-        loaded = load_model(candidate.load, classes, weights)
-    except UserError as mistake:
-        raise UserError(f"model '{key}': {mistake}") from None
+    loaded = load_named(key, candidate.load, classes, weights)
     with TemporaryDirectory(prefix="stamp-") as folder:
         for view, rows in views.items():
             if rows.is_empty():
@@ -294,9 +292,9 @@ def forwarded(
             what = f"{named.name}: view '{view}'"
             images = ImageFiles(ids, rows["path"].to_list(), what, named.border)
             write_cache(cache, record, images, pixels, 4)
-            made_from = card(key, view, candidate.load["source"])
+            metadata = metadata_of(key, view, candidate.load["source"])
             opened = PixelCache(cache, record, ids)
-            extract(logits, opened, ids, loaded, classes, device, made_from, threads=threads)
+            extract_logits(logits, opened, loaded, classes, metadata, Execution(device, threads))
             write_table(table, rows, {"view": view})
             found[view] = read_outputs(table, logits, key)
     return found

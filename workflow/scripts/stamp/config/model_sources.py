@@ -1,7 +1,7 @@
 """The kinds of model: a new model is a YAML entry, a new kind is a module and a line here.
 
-A loader module has ``load(block, classes, weights) -> Loaded``. It is named here as text, so that
-planning imports no torch and a change of one loader reruns only its own models.
+A loader module has ``load(block, classes, weights) -> LoadedModel``. It is named here as text, so
+that planning imports no torch and a change of one loader reruns only its own models.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Changed pictures of the source: the same for every model, whatever the batch.
+"""Augmented images of the source: the same for every model, whatever the batch.
 
 Changes are of uint8 pixels [n, h, w, c] as they stand in the pixel cache, before any model's
-normalisation, and give uint8 again. What is drawn for a picture comes from a hash of the seed, the
-image id and the change's name alone, so it depends neither on the model nor on its neighbours.
-``stamp.models.training.augment`` is something else: the random changes that networks are trained with.
+normalisation, and give uint8 again. What is drawn for an image comes from a hash of the seed, the
+image id and the augmentation's name alone: neither the model nor the batch matters.
+The augmentations that networks are trained with are in ``stamp.models.training.augment``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def uniforms(ids: Sequence[str], seed: int, name: str, count: int = 1) -> np.nda
 
 
 def between(ids: Sequence[str], seed: int, name: str, low: float, high: float) -> np.ndarray:
-    """One number a picture, uniform between ``low`` and ``high``."""
+    """One number per image, uniform between ``low`` and ``high``."""
     return low + (high - low) * uniforms(ids, seed, name)[:, 0]
 
 
@@ -52,7 +52,7 @@ def turn(pixels: torch.Tensor, quarters: int) -> torch.Tensor:
 
 
 def rotate(pixels: torch.Tensor, degrees: Any) -> torch.Tensor:
-    """Each picture turned counter-clockwise about its centre, bilinear, 0 outside of the picture.
+    """Each image rotated counter-clockwise about its centre, bilinear, 0 outside of the image.
 
     An output pixel at distance (x, y) from the centre, y pointing down, is read at ``(x cos a -
     y sin a, x sin a + y cos a)``, as torchvision's ``rotate`` of a tensor does; pixels beyond the
@@ -75,7 +75,7 @@ def brighten(pixels: torch.Tensor, factor: Any) -> torch.Tensor:
 def change_contrast(pixels: torch.Tensor, factor: Any) -> torch.Tensor:
     """``m + factor * (x - m)``, rounded and cut off at 0 and 255.
 
-    ``m`` is the picture's mean gray: of the pixels themselves, or of 0.299 R + 0.587 G + 0.114 B.
+    ``m`` is the image's mean gray: of the pixels themselves, or of 0.299 R + 0.587 G + 0.114 B.
     """
     values = pixels.to(torch.float32)
     gray = values
@@ -86,7 +86,7 @@ def change_contrast(pixels: torch.Tensor, factor: Any) -> torch.Tensor:
 
 
 def crop(pixels: torch.Tensor, side: Any, top: Any, left: Any) -> torch.Tensor:
-    """The square of ``side`` pixels at (``top``, ``left``), resized to the picture's size.
+    """The square of ``side`` pixels at (``top``, ``left``), resized to the image's size.
 
     Bilinear with pixel centres at halves, within the square only: an output pixel j is read at
     ``(j + 0.5) side / size - 0.5``, at least 0 and at most ``side - 1``.
@@ -104,7 +104,7 @@ def crop(pixels: torch.Tensor, side: Any, top: Any, left: Any) -> torch.Tensor:
 
 
 def centre_crop(pixels: torch.Tensor, share: float) -> torch.Tensor:
-    """The middle of the picture, ``share`` of its sides, resized to the whole."""
+    """The middle of the image, ``share`` of its sides, resized to the whole."""
     size = min(pixels.shape[1:3])
     side = round(share * size)
     return crop(pixels, side, (pixels.shape[1] - side) // 2, (pixels.shape[2] - side) // 2)
@@ -131,7 +131,7 @@ def contrast(pixels: torch.Tensor, ids: Sequence[str], seed: int) -> torch.Tenso
 
 
 def resized_crop(pixels: torch.Tensor, ids: Sequence[str], seed: int) -> torch.Tensor:
-    """A square of 80 to 100 % of the picture's area, anywhere in it, resized to the whole.
+    """A square of 80 to 100 % of the image's area, anywhere in it, resized to the whole.
 
     torchvision's ``RandomResizedCrop`` with scale (0.8, 1) and ratio 1: the side is
     ``round(sqrt(share) size)``, its top and left are uniform over where it fits.
@@ -148,8 +148,8 @@ def resized_crop(pixels: torch.Tensor, ids: Sequence[str], seed: int) -> torch.T
 def composite(pixels: torch.Tensor, ids: Sequence[str], seed: int) -> torch.Tensor:
     """All five one after the other: crop, flip, rotation, brightness, contrast, as each is drawn.
 
-    The draws are those of the single changes: a picture that is turned by 3 degrees in
-    :func:`rotation` is turned by 3 degrees here.
+    The draws are those of the single augmentations: an image that is rotated by 3 degrees in
+    :func:`rotation` is rotated by 3 degrees here.
     """
     for change in (resized_crop, flip, rotation, brightness, contrast):
         pixels = change(pixels, ids, seed)
@@ -165,7 +165,7 @@ AUGMENTATIONS: dict[str, Change] = {
     "composite": composite,
 }
 
-# The fixed views of test-time augmentation, beside the picture itself and its mirror image.
+# The fixed views of test-time augmentation, beside the image itself and its mirror image.
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     **{f"rotation {a:+d}": lambda x, a=a: rotate(x, a) for a in (-10, -5, 5, 10)},  # type: ignore[misc]
     **{f"brightness {f}": lambda x, f=f: brighten(x, f) for f in (0.9, 1.1)},  # type: ignore[misc]
@@ -175,7 +175,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def _each(value: Any, n: int) -> np.ndarray:
-    """A number a picture, as float64 [n]."""
+    """One number per image, as float64 [n]."""
     return np.broadcast_to(np.asarray(value, dtype=np.float64), (n,))
 
 
@@ -189,7 +189,7 @@ def _uint8(values: torch.Tensor) -> torch.Tensor:
 
 
 def _read(pixels: torch.Tensor, row: np.ndarray, column: np.ndarray) -> torch.Tensor:
-    """The pictures at places [n, h, w] between their pixels, bilinear, 0 outside of them."""
+    """The images at places [n, h, w] between their pixels, bilinear, 0 outside of them."""
     height, width = pixels.shape[1:3]
     grid = np.stack([(2 * column + 1) / width - 1, (2 * row + 1) / height - 1], axis=-1)
     places = torch.from_numpy(grid.astype(np.float32)).to(pixels.device)

@@ -1,6 +1,6 @@
-"""Six corruptions of gray pictures at five severities: pure functions of uint8 batches [n, h, w].
+"""Six corruptions of gray images at five severities: pure functions of uint8 batches [n, h, w].
 
-Each takes one random generator a picture, so a picture's corruption never depends on its
+Each takes one random generator per image, so an image's corruption never depends on its
 neighbours in the batch. ``SEVERITY`` holds every parameter. As in ImageNet-C, severity 1 is mild
 and severity 5 hard but mostly legible to a person; lengths are pixels of a 28x28 frame.
 
@@ -9,7 +9,7 @@ kind             parameter, severities 1 to 5                 where the values c
 ================ ============================================ ======================================
 gaussian_noise   standard deviation, white = 1                ImageNet-C
 gaussian_blur    sigma, pixels                                equal steps, stroke width about 3
-contrast         factor about the picture's mean              CIFAR-10-C
+contrast         factor about the image's mean                CIFAR-10-C
 occlusion        side of a gray square, pixels                equal steps, digits are 20 high
 affine           largest rotation (degrees), shear,           equal steps
                  enlargement, shift (pixels)
@@ -19,7 +19,7 @@ background       weight of the photograph behind the stroke   equal steps, below
 
 ImageNet-C and CIFAR-10-C: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to
 Common Corruptions and Perturbations", ICLR 2019. Where the steps are equal, the last was set by
-looking at pictures; none was set by looking at a model's score.
+looking at images; none was set by looking at a model's score.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ SEVERITY: dict[str, tuple[Any, ...]] = {
 
 
 def gaussian_noise(batch: Batch, severity: int, rngs: Generators) -> Batch:
-    """The pictures with independent normal noise on every pixel, clipped to 0..255."""
+    """The images with independent normal noise on every pixel, clipped to 0..255."""
     sd = 255 * parameter("gaussian_noise", severity)
     noise = np.stack([rng.standard_normal(batch.shape[1:]) for rng in rngs])
     return _to_bytes(batch + sd * noise)
 
 
 def gaussian_blur(batch: Batch, severity: int, rngs: Generators) -> Batch:
-    """The pictures convolved with a normal kernel, mirrored at the border; nothing is random."""
+    """The images convolved with a normal kernel, mirrored at the border; nothing is random."""
     from scipy.ndimage import gaussian_filter
 
     sigma = parameter("gaussian_blur", severity)
@@ -67,13 +67,13 @@ def gaussian_blur(batch: Batch, severity: int, rngs: Generators) -> Batch:
 
 
 def contrast(batch: Batch, severity: int, rngs: Generators) -> Batch:
-    """``mean + factor * (x - mean)`` with each picture's own mean; nothing is random."""
+    """``mean + factor * (x - mean)`` with each image's own mean; nothing is random."""
     mean = batch.mean(axis=(1, 2), keepdims=True)
     return _to_bytes(mean + parameter("contrast", severity) * (batch - mean))
 
 
 def occlusion(batch: Batch, severity: int, rngs: Generators) -> Batch:
-    """The pictures behind an opaque square of a random gray.
+    """The images behind an opaque square of a random gray.
 
     Its centre is uniform over the middle half of each axis, its gray uniform over 0..255.
     """
@@ -87,17 +87,17 @@ def occlusion(batch: Batch, severity: int, rngs: Generators) -> Batch:
 
 
 def _covered(length: int, side: int, draw: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which of ``length`` pixels an interval of ``side`` covers, by picture [n, length]."""
+    """Which of ``length`` pixels an interval of ``side`` covers, by image [n, length]."""
     start = np.rint(length * (0.25 + 0.5 * draw) - side / 2)[:, None]
     pixel = np.arange(length)
     return (pixel >= start) & (pixel < start + side)
 
 
 def affine(batch: Batch, severity: int, rngs: Generators) -> Batch:
-    """The pictures rotated, sheared, rescaled and shifted about their centre, black outside.
+    """The images rotated, sheared, rescaled and shifted about their centre, black outside.
 
     Each of the five amounts (rotation, shear, log of the scale, two shifts) has a random sign and a
-    size uniform between half of its largest value and that value, so no picture is left as it was.
+    size uniform between half of its largest value and that value, so no image is left as it was.
     With output position y and input position x measured from the centre,
     ``x = Shear(-k) Rotation(-a) (y - shift) / scale``.
     """
@@ -115,7 +115,7 @@ def affine(batch: Batch, severity: int, rngs: Generators) -> Batch:
 
 
 def warp(batch: Batch, matrices: npt.NDArray[np.float64], shifts: npt.NDArray[np.float64]) -> Batch:
-    """The pictures resampled bilinearly, black outside: y shows ``x = matrix @ (y - shift)``.
+    """The images resampled bilinearly, black outside: y shows ``x = matrix @ (y - shift)``.
 
     ``matrices`` is [n, 2, 2], ``shifts`` [n, 2]; positions are (row, column) from the centre.
     """
@@ -125,8 +125,8 @@ def warp(batch: Batch, matrices: npt.NDArray[np.float64], shifts: npt.NDArray[np
     centre = (np.array([height, width]) - 1) / 2
     grid = np.moveaxis(np.indices((height, width)), 0, -1).reshape(-1, 2) - centre
     source = np.einsum("nij,npj->nip", matrices, grid - shifts[:, None, :]) + centre[:, None]
-    picture = np.broadcast_to(np.arange(n)[:, None], source[:, 0].shape)
-    where = np.stack([picture, source[:, 0], source[:, 1]])
+    image = np.broadcast_to(np.arange(n)[:, None], source[:, 0].shape)
+    where = np.stack([image, source[:, 0], source[:, 1]])
     pixels = map_coordinates(batch.astype(np.float64), where, order=1, mode="grid-constant")
     return _to_bytes(pixels.reshape(batch.shape))
 
@@ -134,7 +134,7 @@ def warp(batch: Batch, matrices: npt.NDArray[np.float64], shifts: npt.NDArray[np
 def background(
     batch: Batch, severity: int, rngs: Generators, *, photographs: Sequence[Batch]
 ) -> Batch:
-    """The pictures with a random patch of a gray photograph behind the stroke.
+    """The images with a random patch of a gray photograph behind the stroke.
 
     ``x + (1 - x / 255) * weight * patch``: a pixel's brightness is the opacity of a white stroke.
     The photograph is drawn evenly, then the patch evenly over its positions.

@@ -1,4 +1,4 @@
-"""Radiographs in DICOM files: from stored values to the 8-bit picture that a viewer would show.
+"""Radiographs in DICOM files: from stored values to the 8-bit image that a viewer would show.
 
 The order is the standard's (PS3.3 C.11, PS3.4 N.2): stored values, modality (lookup table, or slope
 and intercept), values of interest (lookup table, or window), inversion where a small value means
@@ -81,7 +81,7 @@ class Display:
 
 
 def read(path: str | Path, force: bool = False) -> Image.Image:
-    """The picture of a single-frame DICOM file, in mode ``L``, or ``RGB`` where it has colours.
+    """The image of a single-frame DICOM file, in mode ``L``, or ``RGB`` where it has colours.
 
     ``force`` takes a file without the preamble and the mark ``DICM``.
     """
@@ -90,7 +90,7 @@ def read(path: str | Path, force: bool = False) -> Image.Image:
         frames = int(dataset.get("NumberOfFrames") or 1)
         kind = str(dataset.get("PhotometricInterpretation"))
         if frames > 1:
-            raise UserError(f"{path}: has {frames} frames; a picture of one frame is needed")
+            raise UserError(f"{path}: has {frames} frames; an image of one frame is needed")
         if kind not in ("MONOCHROME1", "MONOCHROME2", *COLOURS):
             raise UserError(
                 f"{path}: photometric interpretation '{kind}'; expected MONOCHROME1, MONOCHROME2 "
@@ -105,11 +105,11 @@ def read(path: str | Path, force: bool = False) -> Image.Image:
 
 
 def gray(stored: NDArray[Any], how: Display) -> NDArray[np.uint8]:
-    """The 8-bit picture of stored values: round(255 f), f from 0 to 1 by the window or lookup.
+    """The 8-bit image of stored values: round(255 f), f from 0 to 1 by the window or lookup.
 
-    A picture of MONOCHROME1 is exactly 255 less that of MONOCHROME2: it is inverted after rounding.
+    An image of MONOCHROME1 is exactly 255 less that of MONOCHROME2: it is inverted after rounding.
     Padding is 0, the darkest, whatever the interpretation. Without a window or a lookup table of
-    interest, plain values are x = 255 f, so that an 8-bit file is the picture that its PNG copy is;
+    interest, plain values are x = 255 f, so that an 8-bit file is the image that its PNG copy is;
     others have f = (x - least) / (greatest - least) over the pixels that are no padding.
     """
     levels, where = _levels(stored)
@@ -175,7 +175,7 @@ def _plain(dataset: Dataset, slope: float, intercept: float) -> bool:
 
 
 def _padding(dataset: Dataset) -> tuple[int, int] | None:
-    """The first and the last of the stored values that are no picture."""
+    """The first and the last of the stored values that are no image."""
     value, limit = (_number(dataset, f"PixelPadding{end}") for end in ("Value", "RangeLimit"))
     return None if value is None else (int(value), int(value if limit is None else limit))
 
@@ -268,7 +268,7 @@ def _decoded(path: str | Path, dataset: Dataset) -> NDArray[Any]:
     """Stored values [rows, columns], or colours [rows, columns, 3].
 
     Pillow decodes where it can: it is always there, and libjpeg's variants differ by a gray level,
-    so a picture does not depend on which other decoders are installed.
+    so an image does not depend on which other decoders are installed.
     """
     from pydicom.pixels import get_decoder, pixel_array
 

@@ -22,6 +22,7 @@ class PixelCache:
 
     def __init__(self, target: Path, record: Path, ids: Sequence[str]):
         check_metadata(record, read_json(record), {"ids": ids_digest(ids)})
+        self.ids = ids
         mapped = np.load(target, mmap_mode="r")
         self.path, self.shape, self.offset = target, mapped.shape, int(mapped.offset)
         self.bytes_per_image = int(np.prod(self.shape[1:]))

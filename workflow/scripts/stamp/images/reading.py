@@ -1,4 +1,4 @@
-"""Image files of any kind that the data sets come in, as pictures in gray or in colour."""
+"""Image files of any kind that the data sets come in, as images in gray or in colour."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ KNOWN_HEADS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 
 
 def open_image(path: str | Path, channels: int) -> Image.Image:
-    """The picture in a file, in mode ``L`` (one channel) or ``RGB`` (three).
+    """The image in a file, in mode ``L`` (one channel) or ``RGB`` (three).
 
-    What a file is, its content says, not its name; only DICOM without a preamble is known by the
-    suffix ``.dcm`` or ``.dicom``. Gray in 16 bits is scaled by its full range, round(v / 257): it
-    is neither clipped nor stretched to what occurs. Colours in 16 bits lose their low byte, as
-    Pillow reads them: at most one level less. Fewer bits fill the range, a palette gives its
-    colours. Floating-point values have no range to scale by and are refused. Transparency is
+    A file's content decides what it is, not its name; only DICOM without a preamble is known by
+    the suffix ``.dcm`` or ``.dicom``. Gray in 16 bits is scaled by its full range, round(v / 257);
+    it is neither clipped nor stretched to the values that occur. Colours in 16 bits lose their low
+    byte, as Pillow reads them: at most one level less. Fewer bits fill the range, a palette gives
+    its colours. Floating-point values have no range to scale by and are refused. Transparency is
     ignored: a pixel has the colour stored for it. The orientation that an EXIF tag asks for is NOT
     applied: radiographs and benchmarks are read as stored, as their published results were.
     """
@@ -58,11 +58,11 @@ def _named_dicom(path: str | Path) -> bool:
     return Path(path).suffix.lower() in DICOM_SUFFIXES
 
 
-def _eight_bit(picture: Image.Image) -> Image.Image:
-    """The picture in a mode that Pillow converts without clipping or a warning."""
-    if picture.mode == "I" or picture.mode.startswith("I;16"):
-        levels = np.clip(np.asarray(picture, dtype=np.float64), 0, 65535)
+def _eight_bit(image: Image.Image) -> Image.Image:
+    """The image in a mode that Pillow converts without clipping or a warning."""
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        levels = np.clip(np.asarray(image, dtype=np.float64), 0, 65535)
         return Image.fromarray(np.rint(levels / 257).astype(np.uint8))
-    if picture.mode == "P" and "transparency" in picture.info:
-        return picture.convert("RGBA")
-    return picture
+    if image.mode == "P" and "transparency" in image.info:
+        return image.convert("RGBA")
+    return image

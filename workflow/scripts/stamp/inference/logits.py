@@ -5,55 +5,39 @@ Logits are written batch by batch, so peak memory does not grow with the number 
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from stamp.config.model_sources import SOURCES, versions
+from stamp.config.model_sources import versions
 from stamp.core.artifacts import RowWriter, ids_digest, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixel_cache import PixelCache
-from stamp.models.hub import unpinned
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 
 BATCH = 128
 
 
-def load_model(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
-    """The model of a ``load`` block, by the loader that its ``source`` names.
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Where a model is run, with how many threads, and how many images at a time."""
 
-    Weights of the hub that no commit pins may be others tomorrow: a line says which these are.
-    """
-    loader = importlib.import_module(SOURCES[block["source"]].module)
-    loaded: Loaded = loader.load(block, classes, weights)
-    if loaded.origin and unpinned(block):
-        repo, commit = loaded.origin["hub"], loaded.origin["revision"]
-        print(f"weights of '{repo}' are of commit {commit}, which nothing pins", file=sys.stderr)
-    return loaded
-
-
-def load_named(
-    model: str, block: Mapping[str, Any], classes: Sequence[str], weights: Path | None
-) -> Loaded:
-    """The model of a ``load`` block; a mistake in it names the model."""
-    try:
-        return load_model(block, classes, weights)
-    except UserError as mistake:
-        raise UserError(f"model '{model}': {mistake}") from None
+    device: str
+    threads: int | None = None
+    batch: int = BATCH
 
 
 def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]:
-    """uint8 batches [n, h, w, c] in order; on CUDA the next is read and pinned meanwhile.
+    """uint8 batches [n, h, w, c] in order; on CUDA the next one is read and pinned meanwhile.
 
-    On the CPU the system reads ahead by itself, and a thread would take time from the model.
+    On the CPU the operating system reads ahead, and a thread would take time from the model.
     """
     starts = range(0, len(cache), size)
     if device != "cuda":
@@ -76,7 +60,7 @@ def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]
 class Forward:
     """A model on its device, from uint8 batches to float32 logits."""
 
-    def __init__(self, loaded: Loaded, device: str):
+    def __init__(self, loaded: LoadedModel, device: str):
         if device == "cuda" and not torch.cuda.is_available():
             raise UserError("device 'cuda' was asked for, but torch finds no CUDA device")
         self.device = device
@@ -87,7 +71,7 @@ class Forward:
         self.scale, self.offset = 1 / (255 * std), -mean / std
 
     def spread(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Gray pixels on as many channels as the model has."""
+        """Gray pixels repeated on as many channels as the model has."""
         channels = len(self.scale)
         if pixels.shape[1] == channels:
             return pixels
@@ -95,7 +79,7 @@ class Forward:
         return every.contiguous(memory_format=torch.channels_last)
 
     def normalised(self, batch: torch.Tensor) -> torch.Tensor:
-        """A uint8 batch [n, h, w, c] as the model's own input [n, c, h, w]."""
+        """A uint8 batch [n, h, w, c] as the model's normalised input [n, c, h, w]."""
         pixels = batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
         # uint8 rows are already laid out channels-last; the arithmetic keeps that layout
         return self.spread(pixels.to(torch.float32)).mul_(self.scale).add_(self.offset)
@@ -112,7 +96,7 @@ class Forward:
 def check_outputs(
     logits: np.ndarray, classes: int, model: str, missing: Sequence[int] = ()
 ) -> None:
-    """Refuse outputs of the wrong width or that are not finite, but for classes it has not."""
+    """Refuse outputs of the wrong width or not finite; ``missing`` classes are not checked."""
     if logits.ndim != 2 or logits.shape[1] != classes:
         raise UserError(
             f"model '{model}': outputs have shape {list(logits.shape[1:])}, "
@@ -123,34 +107,24 @@ def check_outputs(
         raise UserError(f"model '{model}': outputs are not finite (NaN or infinite)")
 
 
-def extract(
+def extract_logits(
     target: Path,
     cache: PixelCache,
-    ids: Sequence[str],
-    loaded: Loaded,
+    loaded: LoadedModel,
     classes: Sequence[str],
-    device: str,
     metadata: Mapping[str, Any],
-    batch: int = BATCH,
-    threads: int | None = None,
+    execution: Execution,
 ) -> None:
-    """Run ``loaded`` over a view's pixels and write its logits to ``target``."""
-    if threads is not None:
-        torch.set_num_threads(threads)
+    """Run a model over the pixels of a view and write its logits to ``target``."""
+    model, device = str(metadata["model"]), execution.device
+    if execution.threads is not None:
+        torch.set_num_threads(execution.threads)
     forward = Forward(loaded, device)
-    model = str(metadata["model"])
-    card = {
-        **metadata,
-        "ids": ids_digest(ids),
-        "parameters": loaded.parameters,
-        "images": len(ids),
-        "device": device,
-        **{f"weights_{key}": value for key, value in loaded.origin.items()},
-    }
+    card = {**metadata, "ids": ids_digest(cache.ids), **described(loaded, len(cache), device)}
     with whole(target) as part:
-        writer = RowWriter(part, "logits", (len(ids), len(classes)), card)
-        with bar(None, f"{model} {metadata['view']}", len(ids)) as shown:
-            for images in batches(cache, batch, device):
+        writer = RowWriter(part, "logits", (len(cache), len(classes)), card)
+        with bar(None, f"{model} {metadata['view']}", len(cache)) as shown:
+            for images in batches(cache, execution.batch, device):
                 logits = forward(images)
                 check_outputs(logits, len(classes), model, loaded.missing)
                 if loaded.missing:
@@ -160,6 +134,16 @@ def extract(
         writer.close()
 
 
-def card(model: str, view: str, source: str) -> dict[str, str]:
-    """The metadata of a model's logits on a view."""
+def described(loaded: LoadedModel, images: int, device: str) -> dict[str, Any]:
+    """What the metadata of a model's outputs says of the model and of the run."""
+    return {
+        "parameters": loaded.parameters,
+        "images": images,
+        "device": device,
+        **{f"weights_{key}": value for key, value in loaded.origin.items()},
+    }
+
+
+def metadata_of(model: str, view: str, source: str) -> dict[str, str]:
+    """What the metadata of a model's outputs on a view begins with."""
     return {"model": model, "view": view, **versions(source)}

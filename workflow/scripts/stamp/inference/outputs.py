@@ -1,4 +1,9 @@
-"""A model's logits joined to the view that they were made for."""
+"""One model's outputs on a view: logits or, for a streamed target, predictions.
+
+Of an image of a streamed target four numbers are kept: the predicted class among those that the
+target is scored on, the predicted class among all, and the largest probability and the entropy
+(nats) of the softmax over the former. Nothing here needs torch.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,15 @@ import polars as pl
 
 from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, read_table
 
+PREDICTION_COLUMNS = ("predicted", "predicted_of_all", "confidence", "entropy")
+
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The rows of a view, the logits of one model on them, and its parameter count, if known."""
+    """The rows of a view, one model's logits on them, and its parameter count, if known.
+
+    For a streamed target ``logits`` are predictions, see ``PREDICTION_COLUMNS``.
+    """
 
     rows: pl.DataFrame
     logits: np.ndarray
@@ -27,7 +37,7 @@ class Outputs:
 
 
 def _parameters(path: str | Path) -> int | None:
-    """How many parameters the model has that a file of outputs is from; None if it was not told."""
+    """The parameter count of the model that a file of outputs is from; None if unknown."""
     told = array_metadata(path)["parameters"]
     return None if told == "None" else int(told)
 
@@ -40,28 +50,39 @@ def read_outputs(view: str | Path, logits: str | Path, model: str) -> Outputs:
     return Outputs(rows, arrays["logits"], _parameters(logits))
 
 
-def read_predictions(view: str | Path, records: str | Path, model: str) -> Outputs:
-    """The labels of a streamed view and a model's records on it, in the place of logits."""
+def read_predictions(view: str | Path, predictions: str | Path, model: str) -> Outputs:
+    """The labels of a streamed view and a model's predictions on it, in the place of logits."""
     names = pl.scan_parquet(view).collect_schema().names()
     wanted: list[str] = [
         name for name in ("image", "domain", "split", "label", "accepted") if name in names
     ]
     rows = pl.read_parquet(view, columns=wanted)
-    arrays = read_arrays(records, model=model, ids=ids_digest(rows["image"]))
-    return Outputs(rows, arrays["predictions"], _parameters(records))
+    arrays = read_arrays(predictions, model=model, ids=ids_digest(rows["image"]))
+    return Outputs(rows, arrays["predictions"], _parameters(predictions))
+
+
+def predictions_of(logits: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Predictions [n, 4] from logits [n, C]; ``among`` are the numbers of the scored classes."""
+    z = logits[:, among].astype(np.float64)
+    z -= z.max(axis=1, keepdims=True)
+    p = np.exp(z)
+    p /= p.sum(axis=1, keepdims=True)
+    entropy = -np.sum(p * np.log(np.clip(p, 1e-12, None)), axis=1)
+    chosen = among[z.argmax(axis=1)]
+    return np.stack([chosen, logits.argmax(axis=1), p.max(axis=1), entropy], axis=1)
 
 
 def present(logits: np.ndarray) -> np.ndarray:
-    """Which classes a model has an output for; the columns of the others are NaN throughout."""
+    """Which classes a model has an output for; the columns of the others are all NaN."""
     return ~np.isnan(logits).all(axis=0)
 
 
 def merged(
     logits: np.ndarray, classes: Sequence[str], merge: Mapping[str, Sequence[str]]
 ) -> np.ndarray:
-    """Logits with a column more for each merged class: the largest of its parts' that are there.
+    """Logits with one more column per merged class: the largest logit of its parts that exist.
 
-    The largest logit is that of the largest probability, whatever the temperature.
+    The largest logit belongs to the largest probability, whatever the temperature.
     """
     columns = [logits]
     for parts in merge.values():

@@ -1,10 +1,8 @@
-"""Targets too large for a pixel cache and for logits: read image by image, one record each.
+"""Predictions on targets too large for a pixel cache and for logits: images are streamed.
 
-A record is four numbers: the predicted class among those that the target is scored on, the
-predicted class among all, and the largest probability and the entropy (nats) of the softmax over
-the former. Images are decoded by threads while the model runs, and both the list of images and the
-records are taken in parts, so memory does not grow with the number of images. A job that was killed
-goes on after the last part that it kept.
+Images are decoded by threads while the model runs. Both the list of images and the predictions are
+handled in parts, so memory does not grow with the number of images. A job that was killed resumes
+after the last part that it kept. ``stamp.inference.outputs`` says what is kept of each image.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,18 +23,33 @@ from stamp.config.preprocessing import Preprocessing
 from stamp.core.artifacts import RowWriter, whole
 from stamp.core.progress import bar
 from stamp.images.pixels import decode
-from stamp.inference.logits import Forward, check_outputs
-from stamp.inference.prediction_columns import COLUMNS, predictions_of
+from stamp.inference.logits import Execution, Forward, check_outputs, described
+from stamp.inference.outputs import PREDICTION_COLUMNS, predictions_of
 from stamp.inference.provenance import key_of
-from stamp.inference.resume import Unfinished
-from stamp.models.loaded import Loaded
+from stamp.inference.resume import ResumableRows
+from stamp.models.loaded_model import LoadedModel
 
 PART = 4096
 AHEAD = 2
 
 
+@dataclass(frozen=True, slots=True)
+class StreamedTarget:
+    """A view whose images are decoded as they are needed, and the classes it is scored on.
+
+    ``classes`` is how many outputs a model has; ``among`` are the numbers of those that the target
+    is scored on. ``border`` pixels are cut off at each side of an image.
+    """
+
+    view: Path
+    preprocessing: Preprocessing
+    classes: int
+    among: np.ndarray
+    border: int = 0
+
+
 def parts(view: str | Path, columns: Sequence[str], first: int = 0) -> Iterator[pl.DataFrame]:
-    """Columns of a view from a row on, some thousand rows at a time."""
+    """Columns of a view from row ``first`` on, a few thousand rows at a time."""
     lazy = pl.scan_parquet(view).select(columns)
     total = lazy.select(pl.len()).collect().item()
     for start in range(first, total, PART):
@@ -43,7 +57,7 @@ def parts(view: str | Path, columns: Sequence[str], first: int = 0) -> Iterator[
 
 
 def count_and_digest(view: str | Path) -> tuple[int, str]:
-    """How many images a view has, and the digest of their ids as :func:`stamp.core.artifacts.ids_digest`'s."""
+    """How many images a view has, and the digest of their ids as ``ids_digest`` gives it."""
     state, count = hashlib.sha256(), 0
     for part in parts(view, ["image"]):
         state.update("".join(f"{one}\0" for one in part["image"]).encode())
@@ -52,16 +66,17 @@ def count_and_digest(view: str | Path) -> tuple[int, str]:
 
 
 def batches(
-    view: str | Path, how: Preprocessing, size: int, threads: int, border: int = 0, first: int = 0
+    target: StreamedTarget, size: int, threads: int, first: int = 0
 ) -> Iterator[torch.Tensor]:
-    """uint8 batches [n, h, w, c] of a view's images in order, decoded ahead of the model.
+    """uint8 batches [n, h, w, c] of the images in order, decoded ahead of the model.
 
-    No batch reaches over the end of a part, so that those from a part on are the same ones whether
-    or not the parts before it were read.
+    No batch crosses the end of a part, so a job that resumes at a part has the same batches as one
+    that read all parts before it.
     """
+    how, border = target.preprocessing, target.border
     with ThreadPoolExecutor(threads) as workers:
         waiting: list[list[Future[np.ndarray]]] = []
-        for part in parts(view, ["path"], first):
+        for part in parts(target.view, ["path"], first):
             paths = part["path"].to_list()
             for start in range(0, len(paths), size):
                 group = paths[start : start + size]
@@ -77,7 +92,7 @@ def _stacked(images: list[Future[np.ndarray]]) -> torch.Tensor:
 
 
 def by_part(found: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Rows of batches, those of a part together; no batch reaches over the end of one."""
+    """The rows of all batches of a part together; no batch crosses the end of a part."""
     held: list[np.ndarray] = []
     for rows in found:
         held.append(rows)
@@ -90,52 +105,57 @@ def by_part(found: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 def extract_predictions(
     target: Path,
-    view: Path,
-    loaded: Loaded,
-    how: Preprocessing,
-    classes: Sequence[str],
-    among: np.ndarray,
-    device: str,
+    streamed: StreamedTarget,
+    loaded: LoadedModel,
     metadata: Mapping[str, Any],
-    threads: int,
-    border: int = 0,
-    batch: int = 128,
+    execution: Execution,
     made_from: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Run a model over the images of a view and write one record an image.
+    """Run a model over the images of a target and write one row of predictions per image.
 
-    ``made_from`` is what decides the records beside the other arguments: those that an earlier job
-    kept are taken up if it is the same.
+    ``made_from`` is what the predictions depend on beside the other arguments: the job resumes
+    where an earlier one stopped only if it is the same.
     """
+    threads = execution.threads or 1
     torch.set_num_threads(threads)
-    forward = Forward(loaded, device)
-    model, (count, digest) = str(metadata["model"]), count_and_digest(view)
+    forward = Forward(loaded, execution.device)
+    model, (count, digest) = str(metadata["model"]), count_and_digest(streamed.view)
     card = {
         **metadata,
         "ids": digest,
-        "parameters": loaded.parameters,
-        "images": count,
-        "device": device,
-        "columns": ",".join(COLUMNS),
-        **{f"weights_{key}": value for key, value in loaded.origin.items()},
+        **described(loaded, count, execution.device),
+        "columns": ",".join(PREDICTION_COLUMNS),
     }
-    asked = {"how": str(how), "among": among.tolist(), "border": border, "batch": batch}
-    key = key_of({**made_from, **asked, **{name: str(value) for name, value in card.items()}})
-    unfinished = Unfinished(target, key, len(COLUMNS))
+    rows = ResumableRows(
+        target, _key(made_from, streamed, execution.batch, card), len(PREDICTION_COLUMNS)
+    )
     with bar(None, f"{model} {metadata['view']}", count) as shown:
-        shown.update(unfinished.done)
+        shown.update(rows.done)
 
-        def found() -> Iterator[np.ndarray]:
-            for images in batches(view, how, batch, threads, border, unfinished.done):
+        def predicted() -> Iterator[np.ndarray]:
+            for images in batches(streamed, execution.batch, threads, rows.done):
                 logits = forward(images)
-                check_outputs(logits, len(classes), model)
-                yield predictions_of(logits, among)
+                check_outputs(logits, streamed.classes, model)
+                yield predictions_of(logits, streamed.among)
                 shown.update(len(logits))
 
-        unfinished.keep(by_part(found()))
+        rows.keep(by_part(predicted()))
     with whole(target) as part:
-        writer = RowWriter(part, "predictions", (count, len(COLUMNS)), card)
-        for rows in unfinished.parts(PART):
-            writer.append(rows)
+        writer = RowWriter(part, "predictions", (count, len(PREDICTION_COLUMNS)), card)
+        for some in rows.parts(PART):
+            writer.append(some)
         writer.close()
-    unfinished.drop()
+    rows.drop()
+
+
+def _key(
+    made_from: Mapping[str, Any], streamed: StreamedTarget, batch: int, card: Mapping[str, Any]
+) -> str:
+    """A digest of everything that predictions depend on."""
+    how = {
+        "how": str(streamed.preprocessing),
+        "among": streamed.among.tolist(),
+        "border": streamed.border,
+        "batch": batch,
+    }
+    return key_of({**made_from, **how, **{name: str(value) for name, value in card.items()}})

@@ -1,8 +1,8 @@
-"""Rows of a long job, kept beside its output until it ends, so that a killed one goes on.
+"""Rows of a long job, kept beside its output until the job ends, so that a killed job resumes.
 
-Snakemake removes the output of a job that failed; these two files are none. The rows are a plain
-file; a small record beside it says what they are made from, and how many were on the disk for
-certain when it was written. Rows after that are written again.
+Snakemake deletes the outputs of a failed job; these two files are no outputs. One holds the rows. A
+small record beside it says what they are made from, and how many rows were safely on disk when it
+was written. Later rows are written again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from stamp.core.artifacts import FULL, write_json
 from stamp.core.errors import UserError
 
 
-class Unfinished:
-    """float32 rows of one width; ``key`` is a digest of all that decides them.
+class ResumableRows:
+    """float32 rows of one width; ``key`` is a digest of everything they depend on.
 
-    Rows of another key, or whose record can't be read, count as none.
+    Rows with another key, or whose record can't be read, do not count.
     """
 
     def __init__(self, target: Path, key: str, width: int):
@@ -45,7 +45,7 @@ class Unfinished:
         return rows * self.width * np.dtype(np.float32).itemsize
 
     def keep(self, parts: Iterator[np.ndarray]) -> None:
-        """Write rows after those that are there, and tell of each part once it is on the disk."""
+        """Append rows, and record each part once it is on disk."""
         self.rows.parent.mkdir(parents=True, exist_ok=True)
         with open(self.rows, "r+b" if self.done else "wb") as file:
             file.truncate(self._bytes(self.done))
@@ -68,7 +68,7 @@ class Unfinished:
         write_json(self.record, {"key": self.key, "done": self.done})
 
     def parts(self, size: int) -> Iterator[np.ndarray]:
-        """All rows that were kept, some at a time."""
+        """All rows that were kept, up to ``size`` at a time."""
         with open(self.rows, "rb") as file:
             for start in range(0, self.done, size):
                 count = min(size, self.done - start)
@@ -76,6 +76,6 @@ class Unfinished:
                 yield held.reshape(count, self.width)
 
     def drop(self) -> None:
-        """Remove both files: the job has ended."""
+        """Remove both files: the job is done."""
         for file in (self.record, self.rows):
             file.unlink(missing_ok=True)

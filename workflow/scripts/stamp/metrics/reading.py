@@ -14,7 +14,7 @@ from stamp.metrics.measure import Material, Records, columns_of
 from stamp.scoring.score import pair_rows
 
 Files = Iterable[str | Path]
-CONFIDENCE, ENTROPY = 2, 3  # columns of a record, see ``stamp.inference.predictions``
+CONFIDENCE, ENTROPY = 2, 3  # of ``PREDICTION_COLUMNS`` in ``stamp.inference.outputs``
 
 
 def cached(

@@ -45,8 +45,8 @@ def _groups(network: Any) -> list[nn.Module]:
 def blocks(module: nn.Module) -> list[nn.Module]:
     """The blocks of a network in order, out of all its stages; a dense block is one block."""
     network: Any = _chain(module)[-1]
-    if hasattr(network, "opaque"):
-        raise UserError(network.opaque)
+    if hasattr(network, "why_closed"):
+        raise UserError(network.why_closed)
     features = getattr(network, "features", None)
     if isinstance(features, nn.Module):
         found = [child for name, child in features.named_children() if "denseblock" in name]

@@ -29,7 +29,8 @@ def check(plan: config.Plan, study: str, key: str) -> Check:
         return Check(_check_file(plan, study, model))
     import torch
 
-    from stamp.inference.logits import Forward, check_outputs, load_model
+    from stamp.inference.logits import Forward, check_outputs
+    from stamp.models.loaders.registry import load_model
 
     classes = plan.studies[study].classes
     loaded = load_model(model.load, classes, None)

@@ -64,9 +64,9 @@ def spectral_norms(
             (ahead,) = torch.autograd.grad(back, u, v, retain_graph=True, allow_unused=True)
             if ahead is None:
                 raise UserError("gradients can't be taken: a layer can be differentiated only once")
-            (steepest,) = torch.autograd.grad(outputs, x, unit(ahead), retain_graph=True)
-            v = unit(steepest)
-    return length(steepest).flatten()
+            (gradient,) = torch.autograd.grad(outputs, x, unit(ahead), retain_graph=True)
+            v = unit(gradient)
+    return length(gradient).flatten()
 
 
 def jacobian(runner: Runner) -> ArrayStream:

@@ -14,8 +14,9 @@ from stamp.inference.extra_outputs.manifest import write_manifest
 from stamp.inference.extra_outputs.output_files import OutputFiles
 from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.selected_images import SelectedImages
-from stamp.inference.logits import card, load_named
+from stamp.inference.logits import metadata_of
 from stamp.inference.provenance import digests
+from stamp.models.loaders.registry import load_named
 
 # What all kinds depend on beside weights, images and pixels.
 DECIDES = ("load", "versions", "classes", "seed", "code")
@@ -51,7 +52,7 @@ class ExtraOutputsJob:
             "images": images.digest,
             "pixels": [read_json(record)["pixels"] for record in pixel_records],
         }
-        metadata = card(self.model, self.view, self.params["load"]["source"])
+        metadata = metadata_of(self.model, self.view, self.params["load"]["source"])
         folder = Path(manifest).parent
         files = OutputFiles(folder, self.model, made_from, self.settings, metadata)
         entries = files.make(self.kinds, lambda: self._load(images))

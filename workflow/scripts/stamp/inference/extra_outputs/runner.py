@@ -14,7 +14,7 @@ from torch import nn
 from stamp.core.errors import UserError
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.logits import BATCH, Forward, check_outputs
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 
 SMALL_BATCH = 32  # where a batch is held with its activations, or several times over
 
@@ -54,7 +54,7 @@ class Runner:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedModel,
         classes: int,
         images: SelectedImages,
         settings: Mapping[str, Any],

@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 from stamp.core.errors import UserError
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.checkpoint import by_name
 from stamp.models.probabilities import LEAST_SIGMOID, LEAST_SOFTMAX, SUM
 
 Run = Callable[[torch.Tensor], Any]
 
 
-class Opaque(nn.Module):
+class BlackBoxModule(nn.Module):
     """A function of pixels as a module; ``kind`` is what it is called, such as an ONNX file."""
 
     def __init__(self, run: Run, kind: str):
@@ -29,12 +29,12 @@ class Opaque(nn.Module):
         self.kind = kind
 
     @property
-    def opaque(self) -> str:
+    def why_closed(self) -> str:
         """Why nothing inside it can be looked at."""
         return f"not available: {self.kind} is run as it is, its layers are not known"
 
     def get_classifier(self) -> nn.Module:
-        raise UserError(self.opaque)
+        raise UserError(self.why_closed)
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         found = self.run(pixels)
@@ -78,7 +78,7 @@ class FromProbabilities(nn.Module):
 
 def finished(
     module: nn.Module, block: Mapping[str, Any], classes: Sequence[str], what: str
-) -> Loaded:
+) -> LoadedModel:
     """A module of a ``load`` block that says how its pixels are normalised and its outputs named.
 
     ``probabilities`` of the block is ``softmax`` or ``sigmoid`` where its outputs are such.
@@ -96,4 +96,4 @@ def finished(
     named, missing = by_name(
         module, block.get("outputs", list(classes)), classes, f"{what}: outputs"
     )
-    return Loaded(named.eval(), mean, std, missing, told=block.get("parameters"))
+    return LoadedModel(named.eval(), mean, std, missing, stated_parameters=block.get("parameters"))

@@ -13,7 +13,7 @@ from torch import nn
 from stamp.models.architectures import build
 from stamp.models.backbones import normalisation, sized
 from stamp.models.class_matching import choose, lacking
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.weights import hub_record, located, read_weights
 
 
@@ -51,7 +51,7 @@ def by_name(
     return Named(network, chosen), lacking(chosen)
 
 
-def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
+def network(block: Mapping[str, Any], classes: Sequence[str]) -> LoadedModel:
     """The architecture of a ``load`` block, not trained, with the study's classes as outputs."""
     name, size = block["arch"], block["preprocessing"]["size"]
     mean, std = normalisation(block, name)
@@ -59,10 +59,10 @@ def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
     arguments = sized(name, block.get("arch_args", {}), size)
     made = build(name, arguments, len(outputs), len(mean), size)
     module, missing = by_name(made, outputs, classes, f"architecture '{name}': outputs")
-    return Loaded(module, mean, std, missing)
+    return LoadedModel(module, mean, std, missing)
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The architecture with the weights of ``weights``, or of the block's file, URL or hub."""
     loaded = network(block, classes)
     path = weights or located(block, f"architecture '{block['arch']}'")

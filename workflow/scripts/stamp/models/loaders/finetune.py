@@ -11,12 +11,12 @@ from stamp.models import attention
 from stamp.models.architectures import build
 from stamp.models.backbones import initial_state, normalisation, sized
 from stamp.models.classifier import classifier, head_parameters
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.checkpoint import by_name
 from stamp.models.weights import fit, hub_record, located, read_weights
 
 
-def _bare(block: Mapping[str, Any], outputs: int) -> Loaded:
+def _bare(block: Mapping[str, Any], outputs: int) -> LoadedModel:
     """The untrained network with its normalisation: that of the weights it starts from."""
     name, size = block["arch"], block["preprocessing"]["size"]
     mean, std = normalisation(block, block.get("initial", {}).get("timm", name))
@@ -26,10 +26,10 @@ def _bare(block: Mapping[str, Any], outputs: int) -> Loaded:
     else:
         module = build(name, arguments, outputs, len(mean), size)
     classifier(module)
-    return Loaded(module, mean, std)
+    return LoadedModel(module, mean, std)
 
 
-def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = True) -> Loaded:
+def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = True) -> LoadedModel:
     """The network of a ``load`` block with a new classifier, and its initial weights if asked.
 
     The initial weights must be there for every parameter but the classifier's and those of
@@ -55,7 +55,7 @@ def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = Tr
     return replace(loaded, origin=origin)
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The network with the weights that a rule trained, or those of the block's checkpoint."""
     published = block.get("checkpoint")
     if published is None and weights is None:
@@ -67,4 +67,4 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     read_weights(loaded.module, path, settings.get("prefix", ""))
     what = f"architecture '{block['arch']}': checkpoint.outputs"
     module, missing = by_name(loaded.module, outputs, classes, what)
-    return Loaded(module, loaded.mean, loaded.std, missing, hub_record(path))
+    return LoadedModel(module, loaded.mean, loaded.std, missing, hub_record(path))

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from stamp.core.errors import UserError, suggest
-from stamp.models.loaded import Loaded
-from stamp.models.loaders.black_box import Opaque, finished
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.loaders.black_box import BlackBoxModule, finished
 from stamp.models.weights import first_line
 
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
@@ -123,11 +123,13 @@ class Sessions:
         return torch.from_numpy(np.concatenate(found).astype(np.float32)).to(pixels.device)
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The network of an ONNX file, its outputs in the order of the study's classes."""
     path = weights or Path(block["file"])
     sessions = Sessions(path, block.get("output"))
-    loaded = finished(Opaque(sessions, f"the ONNX file '{path.name}'"), block, classes, str(path))
+    loaded = finished(
+        BlackBoxModule(sessions, f"the ONNX file '{path.name}'"), block, classes, str(path)
+    )
     size = block["preprocessing"]["size"]
     sessions.check_shape([len(loaded.mean), size, size])
     return loaded

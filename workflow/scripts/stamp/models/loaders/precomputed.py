@@ -162,7 +162,9 @@ def as_logits(
     return values
 
 
-def card(model: str, view: str, block: Mapping[str, Any], ids: Sequence[str]) -> dict[str, Any]:
+def metadata_of(
+    model: str, view: str, block: Mapping[str, Any], ids: Sequence[str]
+) -> dict[str, Any]:
     """The metadata of a model's outputs on a view: what other models' have, and the file."""
     path = file_of(block, view)
     with open(path, "rb") as file:

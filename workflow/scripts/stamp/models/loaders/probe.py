@@ -12,7 +12,7 @@ from torch import nn
 
 from stamp.config.model_sources import backbone_key
 from stamp.models.backbones import embedding, normalisation
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.weights import read_weights
 
 __all__ = ["Backbone", "Probe", "backbone", "backbone_key", "load", "network"]
@@ -58,14 +58,14 @@ def backbone(block: Mapping[str, Any], initial: bool = True) -> Backbone:
     return Backbone(module, mean, std, width, origin)
 
 
-def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = True) -> Loaded:
+def network(block: Mapping[str, Any], classes: Sequence[str], initial: bool = True) -> LoadedModel:
     """The backbone under a head that is not fitted yet."""
     found = backbone(block, initial)
     probe = Probe(found.module, found.width, len(classes)).eval()
-    return Loaded(probe, found.mean, found.std, origin=found.origin)
+    return LoadedModel(probe, found.mean, found.std, origin=found.origin)
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The backbone with its published weights under the head that a rule fitted."""
     if weights is None:
         raise ValueError("a probe needs the file of its head")

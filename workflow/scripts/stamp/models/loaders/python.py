@@ -18,12 +18,12 @@ import torch
 from torch import nn
 
 from stamp.core.errors import UserError, suggest
-from stamp.models.loaded import Loaded
-from stamp.models.loaders.black_box import Opaque, finished
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.loaders.black_box import BlackBoxModule, finished
 from stamp.models.weights import first_line
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """What the function makes, its outputs in the order of the study's classes."""
     name = block["function"]
     if "code" not in block:  # planning puts its digest there, once it is allowed
@@ -42,13 +42,13 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
         raise UserError(f"function '{name}' failed: {line}") from error
     if not callable(made):
         raise UserError(f"function '{name}' gives a {type(made).__name__}, which can't be called")
-    module = made if hasattr(made, "get_classifier") else _opaque(made, name)
+    module = made if hasattr(made, "get_classifier") else _black_box(made, name)
     if isinstance(made, nn.Module):
         made.eval()
     return finished(module, block, classes, f"function '{name}'")
 
 
-def _opaque(made: Any, name: str) -> Opaque:
+def _black_box(made: Any, name: str) -> BlackBoxModule:
     """What a function made, as a module that says in one line what went wrong inside it."""
 
     def run(pixels: torch.Tensor) -> Any:
@@ -63,7 +63,7 @@ def _opaque(made: Any, name: str) -> Opaque:
                 f"what function '{name}' makes fails on pixels of shape {shape}: {line}"
             ) from error
 
-    module = Opaque(run, f"what '{name}' makes")
+    module = BlackBoxModule(run, f"what '{name}' makes")
     if isinstance(made, nn.Module):
         module.add_module("made", made)  # so that its parameters move and count
     return module

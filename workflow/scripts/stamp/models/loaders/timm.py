@@ -26,13 +26,13 @@ from stamp.models.backbones import (
     read_by_timm,
     sized,
 )
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.weights import ORIGINS, fit, hub_record, located, read_state
 
 HEAD_STD = 0.02
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The named timm model with its weights, and an output for each of the study's classes."""
     name, size, untrained = (
         block["name"],
@@ -61,7 +61,7 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
         fit(module, state, path, allow_extra=lambda key: untrained and key.startswith(f"{head}."))
     if untrained:
         attach_random_head(module, len(classes), name)
-    return Loaded(module, mean, std, origin=hub_record(path))
+    return LoadedModel(module, mean, std, origin=hub_record(path))
 
 
 def _outputs(block: Mapping[str, Any], record: Any, classes: int) -> int:

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 
 from stamp.core.errors import UserError
-from stamp.models.loaded import Loaded
-from stamp.models.loaders.black_box import Opaque, finished
+from stamp.models.loaded_model import LoadedModel
+from stamp.models.loaders.black_box import BlackBoxModule, finished
 from stamp.models.weights import first_line
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The network of a TorchScript file, its outputs in the order of the study's classes."""
     path = weights or Path(block["file"])
     with warnings.catch_warnings():
@@ -43,7 +43,7 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
                 f"{path}: fails on pixels of shape {shape}: {_last_line(error)}"
             ) from None
 
-    module = Opaque(run, f"the TorchScript file '{path.name}'")
+    module = BlackBoxModule(run, f"the TorchScript file '{path.name}'")
     module.add_module("script", network)  # so that its parameters move and count
     return finished(module, block, classes, str(path))
 

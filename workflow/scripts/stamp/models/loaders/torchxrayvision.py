@@ -26,7 +26,7 @@ import torch
 from torch import nn
 
 from stamp.core.errors import UserError, suggest
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.checkpoint import by_name
 from stamp.models.torchvision_ops import declare_missing
 from stamp.models.weights import State, first_line, fit, located, plain, read_state, refused
@@ -168,7 +168,7 @@ def _named(block: Mapping[str, Any], models: Any) -> Mapping[str, Any]:
     return models.model_urls[name]
 
 
-def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
+def network(block: Mapping[str, Any], classes: Sequence[str]) -> LoadedModel:
     """The DenseNet-121 without weights, its outputs in the order of the study's classes."""
     models = _package()
     labels = _named(block, models)["labels"]
@@ -176,10 +176,10 @@ def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
     made.op_threshs = None
     what = f"weights '{block['weights']}'"
     module, missing = by_name(RawLogits(made.eval()), labels, classes, what)
-    return Loaded(module, (MEAN,), (STD,), missing)
+    return LoadedModel(module, (MEAN,), (STD,), missing)
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The DenseNet-121 with published weights, from a file or the URL in the block."""
     loaded = network(block, classes)
     if weights is None and not {"file", "url", "hub"} & set(block):

@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from stamp.models.architectures import build
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.weights import read_weights
 
 MEAN, STD = 0.5, 0.25
 
 
-def network(block: Mapping[str, Any], classes: Sequence[str]) -> Loaded:
+def network(block: Mapping[str, Any], classes: Sequence[str]) -> LoadedModel:
     """The untrained network of a ``load`` block, with the normalisation it is trained under."""
     pixels = block["preprocessing"]
     module = build(
         block["arch"], block.get("arch_args", {}), len(classes), pixels["channels"], pixels["size"]
     )
-    return Loaded(module, (MEAN,) * pixels["channels"], (STD,) * pixels["channels"])
+    return LoadedModel(module, (MEAN,) * pixels["channels"], (STD,) * pixels["channels"])
 
 
-def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> Loaded:
+def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """The network with the weights that the training rule wrote."""
     if weights is None:
         raise ValueError("a trained model needs its weights file")

@@ -1,4 +1,4 @@
-"""Random changes of a batch of training images, drawn from a generator of their own."""
+"""Random augmentations of a batch of training images, drawn from their own generator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _uniform(n: int, low: float, high: float, generator: torch.Generator) -> tor
 
 
 def affine(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Each image turned, scaled and shifted by its own amount (bilinear, black outside)."""
+    """Each image rotated, scaled and shifted by its own amount (bilinear, black outside)."""
     n = len(images)
     angle = _uniform(n, -DEGREES, DEGREES, generator) * (math.pi / 180)
     scale = _uniform(n, 1 - SCALE, 1 + SCALE, generator)
@@ -37,7 +37,7 @@ def affine(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def augment(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A changed copy of float images in [0, 1]: geometry, brightness, contrast, noise, one hole."""
+    """Augmented float images in [0, 1]: geometry, brightness, contrast, noise, one hole."""
     n, _, height, width = images.shape
     out = affine(images, generator)
     gain = _uniform(n, 1 - CONTRAST, 1 + CONTRAST, generator)[:, None, None, None]

@@ -5,7 +5,7 @@ binary cross-entropy: that much the paper says. It gives no epochs, rates, smoot
 ``DEFAULTS`` are this project's and not the paper's.
 
 Images stay on disk, in the pixel cache. After every epoch a checkpoint is written; a run that was
-killed goes on after its last one. What is random in an epoch depends on the seed and on the epoch's
+killed resumes after its last one. What is random in an epoch depends on the seed and on the epoch's
 number alone, so on a CPU with a fixed number of threads an interrupted run ends with the same bits
 as one that was not. CUDA kernels add in no fixed order: there, two runs agree closely, not exactly.
 """
@@ -16,8 +16,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,14 +26,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from stamp.core.artifacts import read_json, read_table, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.data import views
-from stamp.images.pixel_cache import PixelCache
 from stamp.models.classifier import body_parameters, head_parameters
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.finetune import network
+from stamp.models.training.epoch_checkpoint import read_checkpoint, write_checkpoint
+from stamp.models.training.splits import TrainingSplit, batches
 from stamp.models.training.validation import check_validation, metric_of
 
 DEFAULTS: dict[str, Any] = {
@@ -51,51 +49,29 @@ CLIP = 1.0  # the largest norm of a step's gradient
 OVERFLOWS = 0.1  # share of an epoch's steps that may overflow in half precision
 VALIDATION_BATCH = 64
 
-# The most that a training image is changed: radians, share of its size, share of its range.
+# The largest augmentation of a training image: radians, share of its size, share of its range.
 ANGLE, SCALE, SHIFT, CONTRAST, BRIGHTNESS = math.radians(7), 0.1, 0.05, 0.15, 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The images of one split: pixels on disk, labels, the rows that are labeled, a digest."""
+class RunSettings:
+    """How a network is fine-tuned beside its recipe; ``made_with`` are versions and code."""
 
-    cache: PixelCache
-    labels: np.ndarray
-    rows: np.ndarray
-    digest: str
+    seed: int
+    threads: int
+    device: str
+    checkpoint: Path
+    name: str
+    made_with: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Finetuned:
-    """The network with the weights of its best epoch, a record an epoch, the best one's number."""
+    """The network with the weights of its best epoch, one record per epoch, the best's number."""
 
-    loaded: Loaded
+    loaded: LoadedModel
     curve: list[dict[str, Any]]
     best: int
-
-
-def part_of(cache: PixelCache, labels: np.ndarray, record: Mapping[str, Any]) -> Part:
-    """A split by its pixels, its labels (NaN where unlabeled) and the record of its cache."""
-    known = ~np.isnan(labels.reshape(len(labels), -1)).all(axis=1)
-    kept = labels.astype(np.float32)
-    state = hashlib.sha256(json.dumps(record, sort_keys=True).encode() + kept.tobytes())
-    return Part(cache, kept, np.flatnonzero(known), state.hexdigest()[:16])
-
-
-def read_part(
-    name: str,
-    view: str | Path,
-    pixels: str | Path,
-    record: str | Path,
-    study: str,
-    task: str,
-    classes: Sequence[str],
-) -> Part:
-    """A split of a study by the files of its view and of its pixel cache."""
-    rows = read_table(view, study=study, view=name)
-    truth = views.labels(rows, task, classes, f"study '{study}': view '{name}'")
-    cache = PixelCache(Path(pixels), Path(record), rows["image"].to_list())
-    return part_of(cache, truth, read_json(record))
 
 
 def recipe_of(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +110,7 @@ def annealed(step: int, steps: int, warmup: float) -> float:
 
 
 def jitter(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Radiographs in [0, 1], each turned, scaled, shifted and relit a little, never mirrored.
+    """Radiographs in [0, 1], each rotated, scaled, shifted and relit a little, never mirrored.
 
     A mirrored chest has its heart on the other side, which is a finding of its own. The draws are
     made on the CPU, so that they do not depend on the device.
@@ -148,30 +124,6 @@ def jitter(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     moved = functional.grid_sample(images, grid, align_corners=False)
     gain, offset = gain[:, None, None, None], offset[:, None, None, None]
     return ((moved - 0.5) * (1 + gain) + 0.5 + offset).clamp_(0, 1)
-
-
-def batches(
-    part: Part, groups: Sequence[np.ndarray], device: str
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Pixels and labels of each group of rows; on CUDA the next is read and pinned meanwhile."""
-
-    def read(rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        pixels, labels = (
-            torch.from_numpy(part.cache.take(rows)),
-            torch.from_numpy(part.labels[rows]),
-        )
-        return (pixels.pin_memory(), labels.pin_memory()) if device == "cuda" else (pixels, labels)
-
-    if device != "cuda":
-        yield from map(read, groups)
-        return
-    with ThreadPoolExecutor(1) as ahead:
-        pending = ahead.submit(read, groups[0])
-        for following in groups[1:]:
-            current = pending.result()
-            pending = ahead.submit(read, following)
-            yield current
-        yield pending.result()
 
 
 def parameter_groups(
@@ -204,7 +156,12 @@ class Run:
     """A network on its device, the two splits, and how far its training has come."""
 
     def __init__(
-        self, loaded: Loaded, recipe: Mapping[str, Any], train: Part, val: Part, device: str
+        self,
+        loaded: LoadedModel,
+        recipe: Mapping[str, Any],
+        train: TrainingSplit,
+        val: TrainingSplit,
+        device: str,
     ):
         self.recipe, self.train, self.val, self.device = recipe, train, val, device
         module: Any = loaded.module
@@ -249,7 +206,7 @@ class Run:
     def forward(
         self, pixels: torch.Tensor, generator: torch.Generator | None = None
     ) -> torch.Tensor:
-        """float32 logits of a uint8 batch [n, h, w, c]; changed at random, with a generator."""
+        """float32 logits of a uint8 batch [n, h, w, c], augmented if a generator is given."""
         images = pixels.to(self.device, non_blocking=True).permute(0, 3, 1, 2).float() / 255
         if generator is not None:
             images = jitter(images, generator)
@@ -350,7 +307,7 @@ class Run:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Stand where a run stood when it gave this state."""
+        """Continue from the state that a run saved."""
         self.curve, self.best = state["curve"], state["best"]
         self.enter(self.curve[-1]["stage"])
         self.module.load_state_dict(state["model"])
@@ -358,32 +315,7 @@ class Run:
         self.scaler.load_state_dict(state["scaler"])
 
 
-def read_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
-    """The state that a run with this digest left; None if another run did, or it can't be read."""
-    if not path.is_file():
-        return None
-    try:
-        saved = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:
-        return None
-    matches = isinstance(saved, dict) and saved.get("digest") == digest
-    return saved["state"] if matches else None
-
-
-def write_checkpoint(path: Path, digest: str, state: Mapping[str, Any]) -> None:
-    """Write a run's state, whole or not at all."""
-    with whole(path) as part:
-        torch.save({"digest": digest, "state": state}, part)
-
-
-def drop_checkpoint(path: Path) -> None:
-    """Remove a checkpoint, and what a kill in the middle of writing one left beside it."""
-    path.unlink(missing_ok=True)
-    for left in path.parent.glob(f".{path.name}.*.part"):
-        left.unlink(missing_ok=True)
-
-
-def check(recipe: Mapping[str, Any], train: Part, val: Part) -> None:
+def check(recipe: Mapping[str, Any], train: TrainingSplit, val: TrainingSplit) -> None:
     """Refuse a recipe without epochs and splits that can't be trained or chosen on."""
     if not recipe["stage1"]["epochs"] + recipe["stage2"]["epochs"]:
         raise UserError("stage1 and stage2 have no epochs")
@@ -393,7 +325,7 @@ def check(recipe: Mapping[str, Any], train: Part, val: Part) -> None:
 
 
 def prepare(seed: int, threads: int, device: str) -> None:
-    """Set torch up for a run: threads, seed, and the same order of additions where that is had."""
+    """Set torch up for a run: threads, seed, and deterministic algorithms on the CPU."""
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but torch finds no CUDA device")
     torch.set_num_threads(threads)
@@ -407,36 +339,34 @@ def prepare(seed: int, threads: int, device: str) -> None:
 def finetune(
     block: Mapping[str, Any],
     classes: Sequence[str],
-    train: Part,
-    val: Part,
-    seed: int,
-    threads: int,
-    device: str,
-    checkpoint: Path,
-    what: str,
-    made_with: Mapping[str, str] | None = None,
+    train: TrainingSplit,
+    val: TrainingSplit,
+    how: RunSettings,
 ) -> Finetuned:
     """The network of a ``load`` block, fine-tuned on ``train``, its best epoch chosen on ``val``.
 
-    It goes on from ``checkpoint`` if that was left by a run on the same block, classes, seed,
-    device, images, labels and ``made_with`` (versions, code). The checkpoint stays: drop it once
-    the result is written.
+    It resumes from the checkpoint if that was left by a run with the same block, classes, seed,
+    device, images, labels and ``made_with``. The checkpoint stays: drop it once the result is
+    written.
     """
+    seed, device = how.seed, how.device
     recipe = recipe_of(block)
     check(recipe, train, val)
-    told = [dict(block), recipe, list(classes), seed, device, train.digest, val.digest, made_with]
+    splits = (train.digest, val.digest)
+    told = [dict(block), recipe, list(classes), seed, device, *splits, how.made_with]
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
-    saved = read_checkpoint(checkpoint, digest)
-    prepare(seed, threads, device)
+    saved = read_checkpoint(how.checkpoint, digest)
+    prepare(seed, how.threads, device)
     loaded = network(block, classes, initial=saved is None)
     run = Run(loaded, recipe, train, val, device)
     if saved is not None:
         run.restore(saved)
         loaded = replace(loaded, origin=saved["origin"])
-    with bar(None, what, (len(run.plan) - len(run.curve)) * run.steps, "step") as shown:
+    with bar(None, how.name, (len(run.plan) - len(run.curve)) * run.steps, "step") as shown:
         while not run.finished:
-            run.epoch(seed, what, shown)
-            write_checkpoint(checkpoint, digest, {**run.state(), "origin": dict(loaded.origin)})
+            run.epoch(seed, how.name, shown)
+            state = {**run.state(), "origin": dict(loaded.origin)}
+            write_checkpoint(how.checkpoint, digest, state)
     run.module.load_state_dict(run.best)
     for value in run.module.parameters():
         value.requires_grad_(True)

@@ -1,4 +1,4 @@
-"""Linear probes: logistic regression with an L2 penalty on the features of a frozen backbone.
+"""Linear probes: logistic regression with an L2 penalty on the embeddings of a frozen backbone.
 
 For class c, over its labeled images, ``mean loss + penalty / 2 * |w_c|^2`` is least; the bias is
 not penalised. The loss is a mean, so that a penalty means the same on few images and on many:
@@ -33,10 +33,18 @@ CONSTANT = 1e-6  # a feature that varies by less than this share of its size car
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """Logits are ``features @ weight.T + bias``; ``constant`` says which classes have no weights.
+class LabeledEmbeddings:
+    """Embeddings [n, width] and labels: class numbers [n], or 0, 1 [n, C]; NaN where unknown."""
 
-    ``curve`` has a record a penalty, the strongest first.
+    embeddings: NDArray[Any]
+    labels: Array
+
+
+@dataclass(frozen=True, slots=True)
+class FittedHead:
+    """Logits are ``embeddings @ weight.T + bias``; ``constant`` says which classes have no weights.
+
+    ``curve`` has one record per penalty, the strongest first.
     """
 
     weight: Array
@@ -47,8 +55,8 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
-    """Features about their mean, in units of their spread, turned to their principal axes."""
+class DesignMatrix:
+    """Embeddings centred, scaled to unit spread and rotated to their principal axes."""
 
     values: Array
     centre: Array
@@ -57,7 +65,7 @@ class Design:
     variances: Array
 
     def fold(self, weight: Array, bias: Array) -> tuple[Array, Array]:
-        """Weights and biases for the features as they came."""
+        """Weights and biases for the original embeddings."""
         raw = (weight @ self.axes.T) / self.scale
         return raw, bias - raw @ self.centre
 
@@ -88,7 +96,7 @@ class Solution:
     gradient: float
 
 
-def design(features: NDArray[Any], standardise: bool) -> Design:
+def design(features: NDArray[Any], standardise: bool) -> DesignMatrix:
     """The features as the solver sees them, float64, in one copy.
 
     The penalty is the same in any rotation, and along the principal axes the loss is nearly
@@ -104,7 +112,7 @@ def design(features: NDArray[Any], standardise: bool) -> Design:
     variances, axes = np.linalg.eigh(values.T @ values / len(values))
     for start in range(0, len(values), BLOCK):
         values[start : start + BLOCK] = values[start : start + BLOCK] @ axes
-    return Design(values, centre, scale, axes, np.maximum(variances, 0))
+    return DesignMatrix(values, centre, scale, axes, np.maximum(variances, 0))
 
 
 def targets(labels: Array, classes: Sequence[int]) -> Targets:
@@ -141,7 +149,7 @@ def objective(
     return loss + penalty / 2 * float((weight**2).sum()), gradient
 
 
-def solve(made: Design, wanted: Targets, penalty: float, start: Array) -> Solution:
+def solve(made: DesignMatrix, wanted: Targets, penalty: float, start: Array) -> Solution:
     """The least penalised loss, by L-BFGS in units of about unit curvature (all classes at once).
 
     Along axis j the loss of class c has a second derivative of about
@@ -194,15 +202,13 @@ def log_odds(labels: Array, c: int) -> float:
 
 
 def fit(
-    features_train: NDArray[Any],
-    labels_train: Array,
-    features_val: NDArray[Any],
-    labels_val: Array,
+    train: LabeledEmbeddings,
+    val: LabeledEmbeddings,
     task: str,
     classes: int,
     penalties: Sequence[float],
     standardise: bool,
-) -> Probe:
+) -> FittedHead:
     """The linear head with the penalty that is best on the validation images.
 
     Labels are class numbers [n] (multiclass) or 0, 1 [n, C] (multilabel), NaN where unknown. Of
@@ -210,22 +216,23 @@ def fit(
     its tolerance is not. A class that has no positive or no negative gets no weights and a bias at
     its log-odds.
     """
-    check_validation(labels_val)
-    known = ~np.isnan(labels_train.reshape(len(labels_train), -1)).all(axis=1)
-    labels = labels_train[known]
+    check_validation(val.labels)
+    known = ~np.isnan(train.labels.reshape(len(train.labels), -1)).all(axis=1)
+    labels = train.labels[known]
     constant = constants(labels, classes)
     fitted = [c for c in range(classes) if c not in constant]
     if len(fitted) < (2 if task == "multiclass" else 1):
         raise UserError("the training labels tell no classes apart; a probe can't be fitted")
-    made = design(features_train[known], standardise)
+    made = design(train.embeddings[known], standardise)
     wanted = targets(labels, fitted)
     start = np.zeros((len(fitted), made.values.shape[1] + 1))
-    curve, best, head = [], -np.inf, None
+    curve: list[dict[str, Any]] = []
+    best, head = -np.inf, None
     for penalty in sorted(penalties, reverse=True):
         found = solve(made, wanted, penalty, start)
         start = np.column_stack([found.weight, found.bias])
         weight, bias = _whole(made, found, labels, fitted, constant, classes)
-        metric = metric_of(features_val @ weight.T + bias, labels_val)
+        metric = metric_of(val.embeddings @ weight.T + bias, val.labels)
         converged = found.gradient <= 10 * TOLERANCE
         curve.append(
             {
@@ -237,24 +244,25 @@ def fit(
             }
         )
         if converged and metric > best:
-            best, head = metric, (weight, bias, float(penalty))
+            best = metric
+            head = FittedHead(weight, bias, float(penalty), curve, constant)
     if head is None:
         raise UserError(
             f"the solver reached its tolerance at none of the penalties {sorted(penalties)}; "
             "use larger ones"
         )
-    return Probe(*head, curve, constant)
+    return head
 
 
 def _whole(
-    made: Design,
+    made: DesignMatrix,
     found: Solution,
     labels: Array,
     fitted: Sequence[int],
     constant: dict[int, str],
     classes: int,
 ) -> tuple[Array, Array]:
-    """Weights and biases of all classes, for features as they came."""
+    """Weights and biases of all classes, for the original embeddings."""
     weight, bias = np.zeros((classes, len(made.scale))), np.zeros(classes)
     weight[fitted], bias[fitted] = made.fold(found.weight, found.bias)
     level = 0.0

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.models.loaded import Loaded
+from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.train import network
 from stamp.models.training.augment import augment
 
@@ -38,10 +38,20 @@ HEAD_PENALTY = 1e-3  # L2 of the linear head, per image
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingImages:
+    """Pixels [n, h, w, c], labels (NaN where unknown) and groups of the images, and the task."""
+
+    pixels: np.ndarray
+    labels: np.ndarray
+    groups: Sequence[str]
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trained:
     """A trained network and the mean loss of each epoch."""
 
-    loaded: Loaded
+    loaded: LoadedModel
     losses: list[float]
     images: int
 
@@ -96,7 +106,9 @@ def contrastive_loss(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 class Trainer:
     """One network, its pixels and labels, and the epochs over them."""
 
-    def __init__(self, loaded: Loaded, pixels: torch.Tensor, recipe: Mapping[str, Any], seed: int):
+    def __init__(
+        self, loaded: LoadedModel, pixels: torch.Tensor, recipe: Mapping[str, Any], seed: int
+    ):
         self.loaded, self.pixels, self.recipe = loaded, pixels, recipe
         network: Any = loaded.module
         self.module = network.to(memory_format=torch.channels_last)
@@ -104,9 +116,9 @@ class Trainer:
         self.mean = torch.tensor(loaded.mean)[:, None, None]
         self.std = torch.tensor(loaded.std)[:, None, None]
 
-    def batch(self, rows: torch.Tensor, changed: bool) -> torch.Tensor:
+    def batch(self, rows: torch.Tensor, augmented: bool) -> torch.Tensor:
         images = self.pixels[rows].permute(0, 3, 1, 2).float().div_(255)
-        if changed:
+        if augmented:
             images = augment(images, self.generator)
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
@@ -151,7 +163,7 @@ class Trainer:
         return self.run(list(self.module.parameters()), step, what)
 
     def selfsupervised(self, what: str) -> list[float]:
-        """Train the backbone without labels, by agreement of two changed copies of an image."""
+        """Train the backbone without labels, by agreement of two augmented copies of an image."""
         self.module.train()
         width = self.features(torch.arange(2)).shape[1]
         projector = nn.Sequential(nn.Linear(width, 64), nn.ReLU(), nn.Linear(64, 32))
@@ -213,15 +225,13 @@ class Trainer:
 def train(
     block: Mapping[str, Any],
     classes: Sequence[str],
-    task: str,
-    pixels: np.ndarray,
-    labels: np.ndarray,
-    groups: Sequence[str],
+    images: TrainingImages,
     seed: int,
     threads: int,
     what: str,
 ) -> Trained:
-    """The network of a ``load`` block, trained on ``pixels`` [n, h, w, c] and ``labels``."""
+    """The network of a ``load`` block, trained on labeled images; ``what`` names it in errors."""
+    task, labels = images.task, images.labels
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     deterministic: Any = torch.utils.deterministic
@@ -229,13 +239,13 @@ def train(
     torch.manual_seed(seed)
     recipe = {**DEFAULTS, **block}
     rng = np.random.default_rng(seed)
-    rows = choose(groups, recipe["fraction"], task, rng)
+    rows = choose(images.groups, recipe["fraction"], task, rng)
     rows = rows[~np.isnan(labels[rows].reshape(len(rows), -1)).all(axis=1)]
     if not len(rows):
         raise UserError(f"model '{what}': no training image has a label")
     kept = corrupt(labels[rows], recipe["label_noise"], len(classes), rng)
     target = torch.from_numpy(kept.astype(np.int64 if task == "multiclass" else np.float32))
-    trainer = Trainer(network(block, classes), torch.from_numpy(pixels[rows]), recipe, seed)
+    trainer = Trainer(network(block, classes), torch.from_numpy(images.pixels[rows]), recipe, seed)
     losses: list[float] = []
     if recipe["backbone"] == "supervised":
         losses = trainer.supervised(target, what)

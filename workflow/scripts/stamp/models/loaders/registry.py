@@ -1,0 +1,39 @@
+"""A model from its ``load`` block, by the loader that its ``source`` names."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stamp.config.model_sources import SOURCES
+from stamp.core.errors import UserError
+from stamp.models.hub import unpinned
+from stamp.models.loaded_model import LoadedModel
+
+
+def load_model(
+    block: Mapping[str, Any], classes: Sequence[str], weights: Path | None
+) -> LoadedModel:
+    """The model of a ``load`` block.
+
+    Weights of the hub that no commit pins may change: a line on stderr says which these are.
+    """
+    loader = importlib.import_module(SOURCES[block["source"]].module)
+    loaded: LoadedModel = loader.load(block, classes, weights)
+    if loaded.origin and unpinned(block):
+        repo, commit = loaded.origin["hub"], loaded.origin["revision"]
+        print(f"weights of '{repo}' are of commit {commit}, which nothing pins", file=sys.stderr)
+    return loaded
+
+
+def load_named(
+    model: str, block: Mapping[str, Any], classes: Sequence[str], weights: Path | None
+) -> LoadedModel:
+    """The model of a ``load`` block; a mistake in it names the model."""
+    try:
+        return load_model(block, classes, weights)
+    except UserError as mistake:
+        raise UserError(f"model '{model}': {mistake}") from None
