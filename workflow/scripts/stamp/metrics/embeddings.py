@@ -132,9 +132,9 @@ def rotation_accuracy(rotated: ArrayLike, groups: ArrayLike, penalty: float = 1.
     """Share of images whose rotation by 0, 90, 180 or 270 degrees a linear probe names.
 
     ``rotated`` [4, n, d] are the embeddings at the four rotations. A ridge classifier on
-    standardised embeddings learns from every other group (patient or class; images where all are one group) and
-    is asked about the rest, then the other way round; the mean of both. Chance is .25. Deng et al.
-    (ICML 2021) predict accuracy from it.
+    standardised embeddings learns from every other group (patient or class; images where all are
+    one group) and is asked about the rest, then the other way round; the mean of both. Chance is
+    .25. Deng et al. (ICML 2021) predict accuracy from it.
     """
     h = np.asarray(rotated, dtype=np.float64)
     if h.ndim != 3 or len(h) != 4:
