@@ -5,26 +5,19 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from project import ROOT
-from scipy.stats import entropy as stats_entropy
 from scipy.stats import norm, spearmanr
-from sklearn.metrics import roc_auc_score
 
-from stamp.config.metrics import COLUMNS, METRICS, metrics_of
-from stamp.metrics.agreement_on_the_line import decided, line_rows
-from stamp.metrics.further import DEGENERATE
-from stamp.metrics.measure import Material, Records, columns_of, metric_rows
+from stamp.config.metrics import COLUMNS, METRICS
 from stamp.report import outcomes
 from stamp.report.analyses.baselines import figure
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analysis import Data
-from stamp.scoring.stamp import probabilities
 
 MODELS = [f"m{number:02d}" for number in range(12)]
 HOW = {"far": "whole", "near": "whole"}
@@ -238,38 +231,6 @@ def test_the_sentence_names_the_best_and_stamp_s_place() -> None:
     assert "STAMP is in place" in said and "the source metric has" in said
 
 
-@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
-def test_every_metric_of_a_task_gets_a_row_with_a_value_or_a_reason(task: str) -> None:
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=(400, 4)) * 2
-    if task == "multiclass":
-        labels = np.array([rng.choice(4, p=row) for row in probabilities(z, task)], dtype=float)
-    else:
-        labels = (rng.random((400, 4)) < probabilities(z, task)).astype(float)
-    half = [Material.of(z[part], labels[part], task, 1.0) for part in (slice(200), slice(200, 400))]
-    domains = pl.Series(["a", "b"] * 100)
-    table = metric_rows(half[0], {"far": (half[1], domains)}, {}, task, 1.0)
-    assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
-    for metric in metrics_of(task):
-        own = table.filter(pl.col("metric") == metric.name)
-        where = {None} if not metric.of_target else {"all", "a", "b"}
-        assert set(own["domain"].to_list()) == where
-    empty = table.filter(pl.col("value").is_null() & pl.col("reason").is_null())
-    assert empty.is_empty()
-
-
-def test_a_target_s_labels_change_no_estimate() -> None:
-    rng = np.random.default_rng(1)
-    z, labels = rng.normal(size=(60, 3)), rng.integers(0, 3, 60).astype(float)
-    source = Material.of(z[:30], labels[:30], "multiclass", 1.0)
-    tables = []
-    for truth in (labels[30:], np.full(30, np.nan)):
-        target = Material.of(z[30:], truth, "multiclass", 1.0)
-        domains = pl.Series(["x"] * 30)
-        tables.append(metric_rows(source, {"far": (target, domains)}, {}, "multiclass", 1.0))
-    assert tables[0].equals(tables[1])
-
-
 def test_the_command_lists_every_metric_once() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "stamp", "metrics"],
@@ -280,149 +241,6 @@ def test_the_command_lists_every_metric_once() -> None:
     assert done.returncode == 0, done.stderr
     names = [line.split()[0] for line in done.stdout.splitlines()[2:]]
     assert names == [metric.name for metric in METRICS]
-
-
-def test_agreement_on_the_line_is_that_of_the_decisions() -> None:
-    rng = np.random.default_rng(5)
-    truth = rng.integers(0, 4, 3000).astype(float)
-    models, expected = {}, {}
-    for number in range(8):
-        skill = 0.4 + 0.06 * number
-        z = rng.normal(size=(3000, 4))
-        hit = rng.random(3000) < np.where(np.arange(3000) < 1500, skill, skill - 0.15)
-        z[np.arange(3000), truth.astype(int)] += np.where(hit, 9, 0)
-        halves = [
-            Material.of(z[part], truth[part], "multiclass", 1.0)
-            for part in (slice(1500), slice(1500, 3000))
-        ]
-        models[f"m{number}"] = decided(halves[0], {"far": halves[1]}, "multiclass")
-        expected[f"m{number}"] = np.mean(z[1500:].argmax(axis=1) == truth[1500:])
-    table = line_rows(models, {"far": pl.Series(["x"] * 1500)}, {}, "multiclass")
-    assert set(table["metric"]) == {"aline_s", "aline_d"} and len(table) == 16
-    for row in table.filter(pl.col("metric") == "aline_d").iter_rows(named=True):
-        assert row["value"] == pytest.approx(expected[row["model"]], abs=0.06)
-
-
-def test_concordance_on_the_line_estimates_aurocs() -> None:
-    rng = np.random.default_rng(7)
-    truth = (rng.random((4000, 3)) < 0.3).astype(float)
-    models, expected = {}, {}
-    for number in range(8):
-        skill = np.where(np.arange(4000) < 2000, 1, 0.6)[:, None] * (0.8 + 0.25 * number)
-        z = skill * truth + rng.normal(size=truth.shape)
-        halves = [
-            Material.of(z[part], truth[part], "multilabel", 1.0)
-            for part in (slice(2000), slice(2000, 4000))
-        ]
-        models[f"m{number}"] = decided(halves[0], {"far": halves[1]}, "multilabel")
-        areas = [roc_auc_score(truth[2000:, c], z[2000:, c]) for c in range(3)]
-        expected[f"m{number}"] = np.mean(areas)
-    table = line_rows(models, {"far": pl.Series(["x"] * 2000)}, {}, "multilabel")
-    assert set(table["metric"]) == {"aline_s", "aline_d", "aline_d_auroc"}
-    rows = table.filter(pl.col("metric") == "aline_d_auroc")
-    found = [row["value"] for row in rows.iter_rows(named=True)]
-    truths = [expected[row["model"]] for row in rows.iter_rows(named=True)]
-    assert spearmanr(found, truths)[0] > 0.9
-
-
-def test_a_constant_model_has_no_estimate_from_the_line() -> None:
-    rng = np.random.default_rng(8)
-    truth = rng.integers(0, 3, 400).astype(float)
-    models = {}
-    for number in range(5):
-        z = rng.normal(size=(400, 3)) + (0.5 + number) * (truth[:, None] == np.arange(3))
-        z = np.zeros_like(z) if number == 2 else z
-        halves = [
-            Material.of(z[part], truth[part], "multiclass", 1.0)
-            for part in (slice(200), slice(200, 400))
-        ]
-        models[f"m{number}"] = decided(halves[0], {"far": halves[1]}, "multiclass")
-    table = line_rows(models, {"far": pl.Series(["x"] * 200)}, {}, "multiclass")
-    constant = table.filter(pl.col("model") == "m2")
-    assert constant["value"].is_null().all() and set(constant["reason"]) == {DEGENERATE}
-    assert table.filter(pl.col("model") != "m2")["value"].is_not_null().all()
-
-
-def test_a_class_without_an_output_is_no_decision() -> None:
-    rng = np.random.default_rng(6)
-    z, labels = rng.normal(size=(50, 3)), rng.integers(0, 2, (50, 3)).astype(float)
-    z[:, 1] = np.nan
-    both = Material.of(z, labels, "multilabel", 1.0)
-    found = decided(both, {"far": both}, "multilabel")
-    source, right = found.source["far"], found.right["far"]
-    assert np.isnan(source[:, 1]).all() and np.isnan(right[:, 1]).all()
-    assert not np.isnan(source[:, [0, 2]]).any()
-
-
-def test_decisions_for_a_target_are_taken_among_the_classes_that_it_is_scored_on() -> None:
-    rng = np.random.default_rng(8)
-    z, labels = rng.normal(size=(90, 5)), rng.integers(0, 5, 90).astype(float)
-    material = Material.of(z, labels, "multiclass", 1.0)
-    targets = {"some": material, "every": material}
-    found = decided(material, targets, "multiclass", {"some": {"all": [1, 3]}})
-    member = np.isin(labels, [1, 3])
-    expected = np.where(z[:, 1] > z[:, 3], 1, 3)
-    np.testing.assert_array_equal(found.source["some"], expected[member])
-    np.testing.assert_array_equal(found.targets["some"], expected)
-    assert found.right["some"].mean() == np.mean(expected[member] == labels[member])
-    np.testing.assert_array_equal(found.targets["every"], z.argmax(axis=1))
-
-
-def test_estimates_for_a_target_are_those_of_its_own_classes_alone(tmp_path: Path) -> None:
-    rng = np.random.default_rng(9)
-    names = ["a", "b", "c", "d"]
-    z, labels = rng.normal(size=(400, 4)) * 2, rng.integers(0, 4, 400).astype(float)
-    source, target = (
-        Material.of(z[part], labels[part], "multiclass", 1.5)
-        for part in (slice(200), slice(200, 400))
-    )
-    settings = {"classes": {}, "among": ["d", "b"]}
-    every = np.ones(4, dtype=bool)
-    chosen = columns_of(settings, names, every, "multiclass", tmp_path)
-    assert chosen == {"all": [1, 3]}
-    domains = pl.Series(["x"] * 200)
-    found = metric_rows(source, {"far": (target, domains)}, {"far": chosen}, "multiclass", 1.5)
-    # the same by hand: only images of b and d, only their logits
-    member = np.isin(labels[:200], [1, 3])
-    p, q = (
-        probabilities(part[:, [1, 3]], "multiclass", 1.5) for part in (z[:200][member], z[200:])
-    )
-    right = p.argmax(axis=1) == (labels[:200][member] == 3)
-    expected = {
-        "atc_mc": np.mean(q.max(axis=1) >= np.sort(p.max(axis=1))[(~right).sum()]),
-        "doc": right.mean() + q.max(axis=1).mean() - p.max(axis=1).mean(),
-    }
-    for name, value in expected.items():
-        assert one(found, metric=name, domain="all")["value"] == pytest.approx(value)
-    none = columns_of({"classes": {}, "among": None}, names, every, "multiclass", tmp_path)
-    assert none == {}
-
-
-def test_classes_that_a_model_lacks_are_none_of_an_estimate(tmp_path: Path) -> None:
-    there = np.array([True, False, True, True])
-    settings = {"classes": {"north": ["d", "b"], "all": ["c"]}, "among": None}
-    found = columns_of(settings, ["a", "b", "c", "d"], there, "multilabel", tmp_path)
-    assert found == {"north": [2], "all": [1]}
-
-
-def test_a_streamed_target_has_the_estimates_of_its_records() -> None:
-    rng = np.random.default_rng(10)
-    z, labels = rng.normal(size=(300, 4)) * 2, rng.integers(0, 4, 300).astype(float)
-    source = Material.of(z[:150], labels[:150], "multiclass", 3.0)
-    p = probabilities(z[150:], "multiclass")
-    records = Records(p.max(axis=1), stats_entropy(p, axis=1))
-    domains = pl.Series(["blur-1", "blur-2", "snow-1"] * 50)
-    streamed = {"far": (records, domains)}
-    found = metric_rows(source, {}, {}, "multiclass", 3.0, streamed=streamed)
-    # as if the logits had been kept, at T = 1
-    cached = Material.of(z[150:], labels[150:], "multiclass", 1.0)
-    plain = Material.of(z[:150], labels[:150], "multiclass", 1.0)
-    expected = metric_rows(plain, {"far": (cached, domains)}, {}, "multiclass", 1.0)
-    for name in ("atc_mc", "atc_ne", "doc"):
-        for domain in ("all", "blur-1", "snow-1"):
-            row = one(found, metric=name, domain=domain)
-            assert row["value"] == pytest.approx(one(expected, metric=name, domain=domain)["value"])
-            assert "T = 1" in row["reason"]
 
 
 def test_the_figure_has_every_predictor_and_outcome() -> None:

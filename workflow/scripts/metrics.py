@@ -5,35 +5,41 @@ import polars as pl
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import present, read_outputs
-from stamp.metrics.further import Elsewhere, Further
-from stamp.metrics.measure import Material, metric_rows
-from stamp.metrics.reading import cached, columns, first_pairs, images_of, streamed
+from stamp.metrics import inputs
+from stamp.metrics.from_extra_outputs import ExtraInputs, TargetEmbeddings
+from stamp.metrics.metrics import metric_table
+
+
+def read_targets(smk, settings):
+    params, files = smk.params, smk.input
+    views, outputs = [*files.views, *files.streamed_views], [*files.targets, *files.records]
+    names, found = [*params.targets, *params.streamed], {}
+    for name, view, file in zip(names, views, outputs, strict=True):
+        target = inputs.TargetFiles(view, file, params.scored[name], name in params.streamed)
+        found[name] = inputs.read_target(target, smk.wildcards.model, settings)
+    return found
 
 
 def main(smk):
     params, files, model = smk.params, smk.input, smk.wildcards.model
     temperature = read_json(files.calibration)["value"] if params.scale else 1.0
-    whole = read_outputs(files.view, files.logits, model)
-    pool = whole.only("pool")
-    there = present(pool.logits)
-    how = (params.classes, there, params.task, temperature)
-    targets = cached(params.targets, files.views, files.targets, model, how)
-    records = streamed(params.streamed, files.streamed_views, files.records, model)
-    names, views = [*params.targets, *params.streamed], [*files.views, *files.streamed_views]
-    views = dict(zip(names, views, strict=True))
-    chosen = columns(params.scored, views, params.classes, there, params.task)
-    source = Material.read(pool, *how)
-    pairs = read_table(files.pairs, study=smk.wildcards.study)
-    kinds = (params.semantic, "random")
-    semantic, random = first_pairs(pairs, kinds, params.number, pool.rows["image"])
-    given = (source.p, source.labels, there, params.task, temperature)
-    elsewhere = Elsewhere(files.get("target_embeddings") or None, images_of(params.targets, views))
-    further = Further(
-        files.get("extra_outputs") or None, whole.rows, semantic, random, *given, elsewhere
+    view = read_outputs(files.view, files.logits, model)
+    pool, pairs = view.only("pool"), read_table(files.pairs, study=smk.wildcards.study)
+    there, images = present(pool.logits), pool.rows["image"]
+    settings = inputs.OutputSettings(params.classes, there, params.task, temperature)
+    source, targets = inputs.ScaledOutputs.read(pool, settings), read_targets(smk, settings)
+    ids = {name: targets[name].images for name in params.targets}
+    extra = ExtraInputs(
+        manifest=files.get("extra_outputs") or None,
+        view=view.rows,
+        semantic=inputs.first_pairs(pairs, params.semantic, params.number, images),
+        random=inputs.first_pairs(pairs, "random", params.number, images),
+        source=source,
+        there=there,
+        target_embeddings=TargetEmbeddings(files.get("target_embeddings") or None, ids),
     )
-    rest = (params.task, temperature, further, params.wanted, records)
-    found = metric_rows(source, targets, chosen, *rest)
-    table = found.select(pl.lit(model).alias("model"), pl.all())
+    table = metric_table(source, targets, extra, params.wanted)
+    table = table.select(pl.lit(model).alias("model"), pl.all())
     write_table(smk.output[0], table, {"model": model, "study": smk.wildcards.study})
 
 

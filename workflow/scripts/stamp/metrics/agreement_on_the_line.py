@@ -1,11 +1,10 @@
-"""Metrics that need all models at once: agreement on the line, from their decisions."""
+"""Agreement on the line: estimates for each target from the decisions of all models together."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ import polars as pl
 
 from stamp.config.metrics import COLUMNS
 from stamp.config.view_names import SOURCE
-from stamp.metrics.estimators import prevalence_threshold
-from stamp.metrics.further import DEGENERATE
-from stamp.metrics.measure import Material, parts_of
+from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
+from stamp.metrics.target_estimates import prevalence_threshold
+from stamp.metrics.value import DEGENERATE
 from stamp.scoring.stamp import DEGENERATE_SPREAD
 from stamp.stats.auroc import MINIMUM, class_aurocs
 from stamp.stats.on_the_line import Aline, agreements, aline, concordances, hamming_agreements
@@ -33,43 +32,53 @@ class Decisions:
     degenerate: bool = False
 
 
-def decided(
-    source: Material,
-    targets: Mapping[str, Material],
-    task: str,
-    columns: Mapping[str, Mapping[str, Sequence[int]]] = MappingProxyType({}),
-) -> Decisions:
+def decided(source: ScaledOutputs, targets: Mapping[str, TargetOutputs]) -> Decisions:
     """A model's decisions; multilabel ones at thresholds that match the source's prevalences.
 
-    Multiclass ones for a target are taken among the ``columns`` that it is scored on, on the source
+    Multiclass ones for a target are taken among the classes that it is scored on, on the source
     images of these classes.
     """
-    broken = _constant(source)
-    if task == "multiclass":
-        here, right, there = {}, {}, {}
-        for key, target in targets.items():
-            among = columns.get(key, {}).get("all", range(source.logits.shape[1]))
-            member = np.isnan(source.labels) | np.isin(source.labels, among)
-            here[key], truth = _largest(source.logits[member], among), source.labels[member]
-            right[key] = np.where(np.isnan(truth), np.nan, here[key] == truth)
-            there[key] = _largest(target.logits, among)
-        return Decisions(here, right, there, degenerate=broken)
+    return (_multiclass if source.task == "multiclass" else _multilabel)(source, targets)
+
+
+def _multiclass(source: ScaledOutputs, targets: Mapping[str, TargetOutputs]) -> Decisions:
+    here, right, there = {}, {}, {}
+    for key, target in targets.items():
+        among = target.columns.get("all", range(source.logits.shape[1]))
+        member = np.isnan(source.labels) | np.isin(source.labels, among)
+        here[key], truth = _largest(source.logits[member], among), source.labels[member]
+        right[key] = np.where(np.isnan(truth), np.nan, here[key] == truth)
+        there[key] = _largest(_scaled(target).logits, among)
+    return Decisions(here, right, there, degenerate=_constant(source))
+
+
+def _multilabel(source: ScaledOutputs, targets: Mapping[str, TargetOutputs]) -> Decisions:
     cuts = np.array([_cut(source.p[:, c], source.labels[:, c]) for c in range(source.p.shape[1])])
     chosen = _above(source.p, cuts)
     hits = np.where(np.isnan(source.labels) | np.isnan(chosen), np.nan, chosen == source.labels)
-    there = {key: _above(one.p, cuts) for key, one in targets.items()}
-    scores = {SOURCE: source.logits, **{key: one.logits for key, one in targets.items()}}
-    both = (dict.fromkeys(targets, chosen), dict.fromkeys(targets, hits))
-    return Decisions(*both, there, scores, _aurocs(source), broken)
+    return Decisions(
+        source=dict.fromkeys(targets, chosen),
+        right=dict.fromkeys(targets, hits),
+        targets={key: _above(_scaled(one).p, cuts) for key, one in targets.items()},
+        scores={SOURCE: source.logits} | {key: _scaled(one).logits for key, one in targets.items()},
+        aurocs=_aurocs(source),
+        degenerate=_constant(source),
+    )
 
 
-def _constant(source: Material) -> bool:
+def _scaled(target: TargetOutputs) -> ScaledOutputs:
+    if isinstance(target.outputs, StreamedOutputs):
+        raise TypeError("agreement on the line needs the logits of a target")
+    return target.outputs
+
+
+def _constant(source: ScaledOutputs) -> bool:
     """Whether the outputs are nearly the same for every image."""
     there = ~np.isnan(source.p).all(axis=0)
     return bool(source.p[:, there].std(axis=0).max(initial=0.0) < DEGENERATE_SPREAD)
 
 
-def _aurocs(source: Material) -> np.ndarray:
+def _aurocs(source: ScaledOutputs) -> np.ndarray:
     """The AUROC of each class on the source; NaN without an output or enough labels."""
     found = np.full(source.logits.shape[1], np.nan)
     there = np.flatnonzero(~np.isnan(source.logits).all(axis=0))
@@ -97,37 +106,34 @@ def _above(p: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(cuts) | np.isnan(p), np.nan, p > cuts)
 
 
-def line_rows(
-    models: Mapping[str, Decisions],
-    domains: Mapping[str, pl.Series],
-    classes: Mapping[str, Mapping[str, Sequence[int]]],
-    task: str,
+def line_table(
+    models: Mapping[str, Decisions], targets: Mapping[str, TargetOutputs], task: str
 ) -> pl.DataFrame:
-    """ALine-S and ALine-D of every model, a row a domain of each target.
+    """ALine-S and ALine-D of every model, one row per domain of each target.
 
     Of multilabel models also ALine-D with AUROC in the place of accuracy and concordance in the
-    place of agreement: a line that is assumed by analogy.
+    place of agreement: a line that is assumed by analogy. Of ``targets`` only the domains and
+    columns count, which all models share.
     """
     rows: list[dict[str, Any]] = []
-    keys = list(models)
-    for view, of_row in domains.items():
-        for domain, member in parts_of(of_row):
-            chosen = classes.get(view, {}).get(domain, classes.get(view, {}).get("all"))
-            every = [models[key] for key in keys]
-            found = _fitted(every, view, member, chosen, task)
+    decisions = list(models.values())
+    for view, target in targets.items():
+        for domain, member in target.parts():
+            chosen = target.chosen(domain)
+            found = _fitted(decisions, view, member, chosen, task)
             fits = {"aline_s": (found, found.estimate_s), "aline_d": (found, found.estimate_d)}
             if task == "multilabel":
-                ranked = _ranked(every, view, member, chosen)
+                ranked = _ranked(decisions, view, member, chosen)
                 fits["aline_d_auroc"] = (ranked, ranked.estimate_d)
             common = {"view": view, "domain": domain, "n": int(member.sum())}
-            for place, key in enumerate(keys):
+            for place, key in enumerate(models):
                 for name, (line, values) in fits.items():
                     value = float(values[place]) if np.isfinite(values[place]) else None
                     why = line.reason or (None if value is not None else "not determined")
                     if models[key].degenerate:
                         value, why = None, DEGENERATE
-                    rows.append({"model": key, "metric": name, "value": value, **common})
-                    rows[-1]["reason"] = why
+                    row = {"model": key, "metric": name, "value": value, **common}
+                    rows.append({**row, "reason": why})
     return pl.DataFrame(rows, schema={"model": pl.String, **COLUMNS})
 
 

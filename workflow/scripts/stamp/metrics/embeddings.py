@@ -1,7 +1,7 @@
-"""Metrics of a model's features: what enters its last linear layer, on source images.
+"""Metrics of a model's embeddings: what enters its last linear layer, on source images.
 
-``h`` are features [n, d]; pairs are two arrays of row numbers. All is float64. The order of the
-images is of no account.
+``h`` are embeddings [n, d]; pairs are two arrays of row numbers. All is float64. The order of the
+images does not matter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stamp.metrics.outputs import NO_IMAGES, ONE_IMAGE, Value
+from stamp.metrics.value import NO_IMAGES, ONE_IMAGE, Value, missing
 from stamp.scoring.stamp import exact_groups
 
 Array = NDArray[np.float64]
@@ -19,18 +19,18 @@ Pairs = tuple[ArrayLike, ArrayLike]
 
 MINIMUM = 10
 ROUNDING = 1e-24
-CONSTANT = "the features are the same for every image"
-NOT_FINITE = "the features are not finite"
+CONSTANT = "the embeddings are the same for every image"
+NOT_FINITE = "the embeddings are not finite"
 
 
 def embedding_instability(h: ArrayLike, semantic: Pairs) -> Value:
     """``mean (1 - cos(h_a, h_b))`` over semantic pairs: 0 where both point the same way.
 
-    The scale of the features is of no account. Pairs with a vector of zeros have no angle and are
+    The scale of the embeddings does not matter. Pairs with a vector of zeros have no angle and are
     left out.
     """
-    cosines, missing = _cosines(h, semantic)
-    return _none(missing) if missing else Value(float(1 - cosines.mean()))
+    cosines, reason = _cosines(h, semantic)
+    return missing(reason) if reason else Value(float(1 - cosines.mean()))
 
 
 def feature_alignment(h: ArrayLike, semantic: Pairs, random: Pairs) -> Value:
@@ -39,182 +39,178 @@ def feature_alignment(h: ArrayLike, semantic: Pairs, random: Pairs) -> Value:
     The paper names a feature alignment score without a formula; this is the alignment of Wang and
     Isola (2020) on the sphere, relative to that of random pairs.
     """
-    near, missing = _cosines(h, semantic)
-    far, missing_far = _cosines(h, random)
-    if missing or missing_far:
-        return _none(missing or missing_far)
+    near, reason = _cosines(h, semantic)
+    far, reason_far = _cosines(h, random)
+    if reason or reason_far:
+        return missing(reason or reason_far)
     return Value(float(near.mean() - far.mean()))
 
 
 def feature_discriminability(
     h: ArrayLike, labels: ArrayLike, task: str, minimum: int = MINIMUM
 ) -> Value:
-    """``tr S_B / tr S_T``: the share of the features' variance that lies between classes.
+    """``tr S_B / tr S_T``: the share of the embeddings' variance that lies between classes.
 
     Multiclass: groups are the classes, ``labels`` [n]. Multilabel: the mean over classes of the
     ratio for positives against negatives, ``labels`` [n, C], over the classes that have ``minimum``
     of both. NaN is an unknown label, whose image is left out.
     """
-    h, missing = _features(h)
-    if missing:
-        return _none(missing)
+    h, reason = _checked(h)
+    if reason:
+        return missing(reason)
     y = np.asarray(labels, dtype=np.float64)
     if task == "multiclass":
         known = ~np.isnan(y)
         if len(np.unique(y[known])) < 2:
-            return _none("fewer than 2 classes are labeled")
+            return missing("fewer than 2 classes are labeled")
         share = _between(h[known], y[known])
-        return _none(CONSTANT) if np.isnan(share) else Value(share)
+        return missing(CONSTANT) if np.isnan(share) else Value(share)
     enough = [
         c for c in range(y.shape[1]) if min((y[:, c] == 1).sum(), (y[:, c] == 0).sum()) >= minimum
     ]
     if not enough:
-        return _none(f"no class has {minimum} positives and negatives")
+        return missing(f"no class has {minimum} positives and negatives")
     known = ~np.isnan(y)
     shares = [_between(h[known[:, c]], y[known[:, c], c]) for c in enough]
     if np.isnan(shares).any():
-        return _none(CONSTANT)
+        return missing(CONSTANT)
     note = f"over {len(enough)} of {y.shape[1]} classes: others lack {minimum} labels of 0 or 1"
     return Value(float(np.mean(shares)), "" if len(enough) == y.shape[1] else note)
 
 
 def feature_stamp(h: ArrayLike, groups: ArrayLike) -> Value:
-    """``1 - SV / AV`` of the features over all pairs of a group and all pairs of two groups.
+    """``1 - SV / AV`` of the embeddings over all pairs of a group and all pairs of two groups.
 
     The label-free sibling of :func:`feature_discriminability`: groups are patients or classes.
     """
-    h, missing = _features(h)
-    if missing:
-        return _none(missing)
+    h, reason = _checked(h)
+    if reason:
+        return missing(reason)
     found = exact_groups(h, groups)
     if not found.groups or not np.isfinite(found.total_different):
-        return _none("fewer than 2 groups, or no group of 2 images")
+        return missing("fewer than 2 groups, or no group of 2 images")
     if found.total_different <= 0:
-        return _none(CONSTANT)
+        return missing(CONSTANT)
     return Value(1 - found.within / found.total_different)
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Mean of features, a root of their covariance, and why there are none, if so."""
+    """Mean of embeddings, a root of their covariance, and why there are none, if so."""
 
     mean: Array
     root: Array
-    missing: str = ""
+    reason: str = ""
 
     @classmethod
     def of(cls, h: ArrayLike) -> Moments:
-        """Those of features [n, d]."""
-        h, missing = _features(h)
-        return cls(h, h, missing) if missing else cls(h.mean(axis=0), _root(h))
+        """Those of embeddings [n, d]."""
+        h, reason = _checked(h)
+        return cls(h, h, reason) if reason else cls(h.mean(axis=0), _root(h))
 
 
 def frechet_distance(first: ArrayLike | Moments, second: ArrayLike | Moments) -> Value:
-    """``||mu1 - mu2||^2 + tr(S1 + S2 - 2 (S1 S2)^.5)`` of two sets of features (Frechet 1957).
+    """``||mu1 - mu2||^2 + tr(S1 + S2 - 2 (S1 S2)^.5)`` of two sets of embeddings (Frechet 1957).
 
     The distance of the Gaussians that have their means and covariances (ddof 1); Deng and Zheng
     (CVPR 2021) use it between source and target. With ``S1 = A'A`` and ``S2 = B'B`` the trace of
     the root is the sum of the singular values of ``A B'``, so no root of a matrix is taken and a
-    covariance may be singular. Features that are compared more than once may come as moments.
+    covariance may be singular. Embeddings that are compared more than once may come as moments.
     """
     a, b = (each if isinstance(each, Moments) else Moments.of(each) for each in (first, second))
-    if a.missing or b.missing:
-        return _none(a.missing or b.missing)
+    if a.reason or b.reason:
+        return missing(a.reason or b.reason)
     if len(a.mean) != len(b.mean):
-        raise ValueError(f"features of {len(a.mean)} and {len(b.mean)} numbers can't be compared")
+        raise ValueError(f"embeddings of {len(a.mean)} and {len(b.mean)} numbers don't compare")
     gap = a.mean - b.mean
     spread = sum(float((each.root**2).sum()) for each in (a, b))
     shared = np.linalg.svd(a.root @ b.root.T, compute_uv=False).sum()
     return Value(max(0.0, float(gap @ gap + spread - 2 * shared)))
 
 
-def rotation_accuracy(turned: ArrayLike, groups: ArrayLike, penalty: float = 1.0) -> Value:
+def rotation_accuracy(rotated: ArrayLike, groups: ArrayLike, penalty: float = 1.0) -> Value:
     """Share of images whose rotation by 0, 90, 180 or 270 degrees a linear probe names.
 
-    ``turned`` [4, n, d] are the features at the four rotations. A ridge classifier on standardised
-    features learns from every other group (patient or class; images where all are one group) and
-    is asked about the rest, then the other way round; the mean of both. Chance is .25. Deng et al.
-    (ICML 2021) predict accuracy from it.
+    ``rotated`` [4, n, d] are the embeddings at the four rotations. A ridge classifier on
+    standardised embeddings learns from every other group (patient or class; images where all are
+    one group) and is asked about the rest, then the other way round; the mean of both. Chance is
+    .25. Deng et al. (ICML 2021) predict accuracy from it.
     """
-    h = np.asarray(turned, dtype=np.float64)
+    h = np.asarray(rotated, dtype=np.float64)
     if h.ndim != 3 or len(h) != 4:
-        raise ValueError(f"features at four rotations are [4, n, d], not of shape {h.shape}")
-    _, missing = _features(h.reshape(-1, h.shape[2]))
-    if missing:
-        return _none(missing)
+        raise ValueError(f"embeddings at four rotations are [4, n, d], not of shape {h.shape}")
+    _, reason = _checked(h.reshape(-1, h.shape[2]))
+    if reason:
+        return missing(reason)
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     side = (codes if codes.max(initial=0) else np.arange(h.shape[1])) % 2
     if not 0 < side.sum() < len(side):
-        return _none(ONE_IMAGE)
+        return missing(ONE_IMAGE)
     return Value(float(np.mean([_probed(h, side == held, penalty) for held in (0, 1)])))
 
 
 def dispersion(h: ArrayLike, p: ArrayLike, task: str) -> Value:
-    """``log(sum_j n_j ||mu - mu_j||^2 / (k - 1))`` of normalised features (Xie et al. 2023).
+    """``log(sum_j n_j ||mu - mu_j||^2 / (k - 1))`` of normalised embeddings (Xie et al. 2023).
 
     The groups j are the predicted classes: the most probable one (multiclass, k of them occur), or
     for each class its pseudo-positives against the rest, as many of the most probable images as
     the mean probability says (at least one each); then the mean of the logarithms over classes.
     """
-    h, missing = _features(h)
+    h, reason = _checked(h)
     p = np.asarray(p, dtype=np.float64)
-    if missing:
-        return _none(missing)
+    if reason:
+        return missing(reason)
     norm = np.linalg.norm(h, axis=1, keepdims=True)
     unit = h / np.where(norm > 0, norm, 1)
     if task == "multiclass":
         groups = [p.argmax(axis=1)]
         if len(np.unique(groups[0])) < 2:
-            return _none("every image is predicted as one class")
+            return missing("every image is predicted as one class")
     else:
         groups = [_pseudo_positive(p[:, c]) for c in range(p.shape[1])]
     spread = [_scatter(unit, group) for group in groups]
     if min(spread) <= 0:
-        return _none(CONSTANT)
+        return missing(CONSTANT)
     return Value(float(np.mean(np.log(spread))))
 
 
 def effective_rank(h: ArrayLike) -> Value:
-    """``exp(H(s / sum s))`` with the singular values s of the centred features.
+    """``exp(H(s / sum s))`` with the singular values s of the centred embeddings.
 
     1 where they lie on a line, d where they spread evenly (Roy and Vetterli 2007; RankMe, Garrido
-    et al. 2023, takes features that are not centred).
+    et al. 2023, takes embeddings that are not centred).
     """
-    h, missing = _features(h)
-    if missing:
-        return _none(missing)
+    h, reason = _checked(h)
+    if reason:
+        return missing(reason)
     if _total(h) == 0:
-        return _none(CONSTANT)
+        return missing(CONSTANT)
     s = np.linalg.svd(_root(h), compute_uv=False)
     share = s[s > s.max() * 1e-12] / s.sum()
     return Value(float(np.exp(-(share * np.log(share)).sum())))
 
 
 def feature_norm(h: ArrayLike) -> Value:
-    """Mean length of the feature vectors."""
-    h, missing = _features(h)
-    return _none(missing) if missing else Value(float(np.linalg.norm(h, axis=1).mean()))
+    """Mean length of the embeddings."""
+    h, reason = _checked(h)
+    return missing(reason) if reason else Value(float(np.linalg.norm(h, axis=1).mean()))
 
 
-def _none(reason: str) -> Value:
-    return Value(float("nan"), reason)
-
-
-def _features(h: ArrayLike) -> tuple[Array, str]:
+def _checked(h: ArrayLike) -> tuple[Array, str]:
     """``h`` as float64, and why there is nothing to compute from it, if so."""
     h = np.asarray(h, dtype=np.float64)
     if h.ndim != 2:
-        raise ValueError(f"features are [images, numbers], not of shape {h.shape}")
+        raise ValueError(f"embeddings are [images, numbers], not of shape {h.shape}")
     if len(h) < 2:
         return h, NO_IMAGES if len(h) == 0 else ONE_IMAGE
     return h, "" if np.isfinite(h).all() else NOT_FINITE
 
 
 def _cosines(h: ArrayLike, pairs: Pairs) -> tuple[Array, str]:
-    """The cosine of each pair of feature vectors that have a direction."""
-    h, missing = _features(h)
-    if missing:
-        return h, missing
+    """The cosine of each pair of embeddings that have a direction."""
+    h, reason = _checked(h)
+    if reason:
+        return h, reason
     a, b = (np.asarray(rows, dtype=np.int64) for rows in pairs)
     norm = np.linalg.norm(h, axis=1)
     length = norm[a] * norm[b]
@@ -257,19 +253,19 @@ def _pseudo_positive(p: Array) -> NDArray[np.int64]:
 
 
 def _root(h: Array) -> Array:
-    """R [min(n, d), d] with ``R'R`` the covariance of the features."""
+    """R [min(n, d), d] with ``R'R`` the covariance of the embeddings."""
     centred = (h - h.mean(axis=0)) / np.sqrt(len(h) - 1)
     root: Array = np.linalg.qr(centred)[1] if len(h) > h.shape[1] else centred
     return root
 
 
-def _probed(turned: Array, held: NDArray[np.bool_], penalty: float) -> float:
+def _probed(rotated: Array, held: NDArray[np.bool_], penalty: float) -> float:
     """Accuracy of a ridge probe on the images that are held out of its training."""
     from sklearn.linear_model import RidgeClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    parts = [turned[:, side].reshape(-1, turned.shape[2]) for side in (~held, held)]
+    parts = [rotated[:, side].reshape(-1, rotated.shape[2]) for side in (~held, held)]
     names = [np.repeat(np.arange(4), side.sum()) for side in (~held, held)]
     probe = make_pipeline(StandardScaler(), RidgeClassifier(alpha=penalty))
     return float(probe.fit(parts[0], names[0]).score(parts[1], names[1]))

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau, linregress, norm
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from stamp.metrics import estimators as est
+from stamp.metrics import target_estimates as est
 from stamp.stats import on_the_line as lines
 
 seeds = st.integers(0, 2**32)

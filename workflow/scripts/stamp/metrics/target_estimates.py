@@ -1,4 +1,4 @@
-"""What one model's outputs on unlabeled target images say about its performance there.
+"""Estimates of a model's performance on a target, from its outputs on unlabeled target images.
 
 All are fitted on labeled source images. Probabilities are [n, C], after the source's temperature;
 labels are class numbers [n], or 0 and 1 [n, C] in the multilabel case, NaN where there is none.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stamp.metrics.outputs import Value
+from stamp.metrics.value import Value
 from stamp.stats.auroc import MINIMUM, shortage
 
 Array = NDArray[np.float64]

@@ -11,27 +11,15 @@ log log N. What is thought of such a value is the caller's business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from stamp.metrics.value import NO_IMAGES, NO_LABELS, NO_OUTPUTS, ONE_IMAGE, Value, missing
 
 Array = NDArray[np.float64]
 
 TASKS = ("multiclass", "multilabel")
 TINY = 1e-12
-NO_IMAGES = "no images"
-NO_OUTPUTS = "no outputs for these classes"
-ONE_IMAGE = "fewer than 2 images"
-NO_LABELS = "no image has a label"
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A metric's value, NaN where it can't be had; ``reason`` says why, or what to know of it."""
-
-    value: float
-    reason: str = ""
 
 
 def entropy(p: ArrayLike, task: str) -> Value:
@@ -41,9 +29,9 @@ def entropy(p: ArrayLike, task: str) -> Value:
     log 2`` with ``H_b(p) = -p log p - (1 - p) log(1 - p)``, so 1 is a coin toss. Probabilities are
     clipped to [1e-12, 1 - 1e-12] inside the logarithms only.
     """
-    p, missing = _probabilities(p, task)
-    if missing:
-        return _none(missing)
+    p, reason = _probabilities(p, task)
+    if reason:
+        return missing(reason)
     if task == "multiclass":
         return Value(float(_surprise(p).sum(axis=1).mean()))
     return Value(float((_surprise(p) + _surprise(1 - p)).mean() / np.log(2)))
@@ -51,25 +39,25 @@ def entropy(p: ArrayLike, task: str) -> Value:
 
 def mean_confidence(p: ArrayLike, task: str) -> Value:
     """``mean_i max_c p_ic`` for both tasks (Hendrycks and Gimpel 2017)."""
-    p, missing = _probabilities(p, task)
-    return _none(missing) if missing else Value(float(p.max(axis=1).mean()))
+    p, reason = _probabilities(p, task)
+    return missing(reason) if reason else Value(float(p.max(axis=1).mean()))
 
 
 def mean_confidence_two_sided(p: ArrayLike) -> Value:
     """``mean_ic max(p, 1 - p)``: multilabel confidence that counts a sure no as much as a yes."""
-    p, missing = _probabilities(p, "multilabel")
-    return _none(missing) if missing else Value(float(np.maximum(p, 1 - p).mean()))
+    p, reason = _probabilities(p, "multilabel")
+    return missing(reason) if reason else Value(float(np.maximum(p, 1 - p).mean()))
 
 
 def margin(p: ArrayLike, task: str) -> Value:
     """Multiclass: mean of the largest less the second largest p. Multilabel: ``mean |2p - 1|``."""
-    p, missing = _probabilities(p, task)
-    if missing:
-        return _none(missing)
+    p, reason = _probabilities(p, task)
+    if reason:
+        return missing(reason)
     if task == "multilabel":
         return Value(float(np.abs(2 * p - 1).mean()))
     if p.shape[1] < 2:
-        return _none("fewer than 2 classes")
+        return missing("fewer than 2 classes")
     top = np.partition(p, -2, axis=1)[:, -2:]
     return Value(float((top[:, 1] - top[:, 0]).mean()))
 
@@ -85,14 +73,14 @@ def ece(
     the mean over classes that have ``minimum`` positives; ``labels`` [n, C] are 0 or 1. NaN is an
     unknown label in both.
     """
-    p, missing = _probabilities(p, task)
-    if labels is None or missing:
-        return _none(missing or NO_LABELS)
+    p, reason = _probabilities(p, task)
+    if labels is None or reason:
+        return missing(reason or NO_LABELS)
     y = np.asarray(labels, dtype=np.float64)
     _check_labels(y, p, task)
     known = ~np.isnan(y)
     if not known.any():
-        return _none(NO_LABELS)
+        return missing(NO_LABELS)
     if task == "multiclass":
         top = p[known].argmax(axis=1)
         sure, right = p[known].max(axis=1), (top == y[known]).astype(np.float64)
@@ -100,7 +88,7 @@ def ece(
     enough = np.nansum(y, axis=0) >= minimum
     few = f"fewer than {minimum} positives"
     if not enough.any():
-        return _none(f"every class has {few}")
+        return missing(f"every class has {few}")
     value = float(_calibration(p[:, enough], y[:, enough], bins).mean())
     kept, count = int(enough.sum()), enough.size
     return Value(value, "" if kept == count else f"over {kept} of {count} classes: others, {few}")
@@ -111,9 +99,9 @@ def prediction_std(p: ArrayLike) -> Value:
 
     The variances add up to half of STAMP's AV over all pairs of images: ``sum_c var_i = AV_iid/2``.
     """
-    p, missing = _probabilities(p, "multilabel")
-    if missing or len(p) < 2:
-        return _none(missing or ONE_IMAGE)
+    p, reason = _probabilities(p, "multilabel")
+    if reason or len(p) < 2:
+        return missing(reason or ONE_IMAGE)
     return Value(float(p.std(axis=0, ddof=1).mean()))
 
 
@@ -125,12 +113,12 @@ def nuclear_norm(p: ArrayLike, task: str) -> Value:
     ``||P||_F^2`` may be anything up to N C; 1 where all singular values are equal. A constant model
     has ``||p|| / sqrt(min(N, C))`` and ``1 / sqrt(min(N, C))``.
     """
-    p, missing = _probabilities(p, task)
-    if missing:
-        return _none(missing)
+    p, reason = _probabilities(p, task)
+    if reason:
+        return missing(reason)
     bound = np.sqrt(len(p)) if task == "multiclass" else np.linalg.norm(p)
     if bound == 0:
-        return _none("every probability is 0")
+        return missing("every probability is 0")
     return Value(float(np.linalg.norm(p, "nuc") / (np.sqrt(min(p.shape)) * bound)))
 
 
@@ -141,8 +129,8 @@ def energy(z: ArrayLike, task: str) -> Value:
     constant added to an image's logits. Multilabel: ``E = -sum_c log(1 + exp z_c)`` (joint energy,
     Wang et al. 2021), a sum over classes: models compare on the same classes only.
     """
-    z, missing = _logits(z, task)
-    return _none(missing) if missing else Value(float(-_energies(z, task).mean()))
+    z, reason = _logits(z, task)
+    return missing(reason) if reason else Value(float(-_energies(z, task).mean()))
 
 
 def mde(z: ArrayLike, task: str, count: int = 2000) -> Value:
@@ -154,9 +142,9 @@ def mde(z: ArrayLike, task: str, count: int = 2000) -> Value:
     """
     if count < 2:
         raise ValueError(f"MDE takes at least 2 images, not {count}")
-    z, missing = _logits(z, task)
-    if missing or len(z) < 2:
-        return _none(missing or ONE_IMAGE)
+    z, reason = _logits(z, task)
+    if reason or len(z) < 2:
+        return missing(reason or ONE_IMAGE)
     e = _energies(z[:count], task)
     value = float(np.log(_log_sum_exp(e) - e.mean()))
     return Value(value, "" if len(z) >= count else f"over {len(z)} images, fewer than {count}")
@@ -170,9 +158,9 @@ def mano(z: ArrayLike, task: str, gate: float = 5.0) -> Value:
     and divided by the sum. Which of both it was is told with the value, because models with
     different ones don't compare. Multilabel: sigma is (p, 1 - p).
     """
-    z, missing = _logits(z, task)
-    if missing:
-        return _none(missing)
+    z, reason = _logits(z, task)
+    if reason:
+        return missing(reason)
     if task == "multilabel":
         sides = np.exp(-np.logaddexp(0, np.stack([z, -z])))
         return Value(float((sides**4).mean() ** 0.25))
@@ -185,10 +173,6 @@ def mano(z: ArrayLike, task: str, gate: float = 5.0) -> Value:
         sigma = np.divide(raised, total, out=np.full_like(z, 1 / z.shape[1]), where=total > 0)
         note = "of the Taylor form"
     return Value(float((sigma**4).mean() ** 0.25), note)
-
-
-def _none(reason: str) -> Value:
-    return Value(float("nan"), reason)
 
 
 def _surprise(p: Array) -> Array:
@@ -219,18 +203,18 @@ def _log_sum_exp(z: Array) -> Array:
 
 def _probabilities(p: ArrayLike, task: str) -> tuple[Array, str]:
     """``p`` as checked float64, and why there is nothing to compute from it, if so."""
-    p, missing = _matrix(p, task)
-    if not missing and not (p.min() >= 0 and p.max() <= 1 + 1e-6):
+    p, reason = _matrix(p, task)
+    if not reason and not (p.min() >= 0 and p.max() <= 1 + 1e-6):
         raise ValueError(f"probabilities lie in [0, 1], not [{p.min()}, {p.max()}]")
-    return p, missing
+    return p, reason
 
 
 def _logits(z: ArrayLike, task: str) -> tuple[Array, str]:
     """``z`` as checked float64, and why there is nothing to compute from it, if so."""
-    z, missing = _matrix(z, task)
+    z, reason = _matrix(z, task)
     if not np.isfinite(z).all():
         raise ValueError("logits are not finite")
-    return z, missing
+    return z, reason
 
 
 def _matrix(x: ArrayLike, task: str) -> tuple[Array, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,15 @@ from scipy.special import expit, softmax
 from stamp.config.extra_outputs import KINDS
 from stamp.config.metrics import METRICS, metrics_of
 from stamp.core.artifacts import ids_digest, read_json, write_arrays, write_json
-from stamp.metrics.further import (
-    DEGENERATE,
+from stamp.metrics.from_extra_outputs import (
     MEASURES,
-    NO_EXTRA_OUTPUTS,
-    Elsewhere,
-    Further,
-    further_values,
+    ExtraInputs,
+    TargetEmbeddings,
+    extra_values,
 )
-from stamp.metrics.measure import NO_PICTURES, NO_TARGETS, Material, Records, metric_rows
+from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
+from stamp.metrics.metrics import NO_IMAGES_KEPT, NO_TARGETS, metric_table
+from stamp.metrics.value import DEGENERATE, NO_EXTRA_OUTPUTS
 
 N, IMAGES, CLASSES = 60, 24, 4
 VIEW = pl.DataFrame(
@@ -75,17 +76,16 @@ def manifest(folder: Path, found: dict[str, Any], **more: Any) -> Path:
     return folder / "m.json"
 
 
-def material(rng: np.random.Generator, task: str, constant: bool = False) -> Material:
+def pool_outputs(rng: np.random.Generator, task: str, constant: bool = False) -> ScaledOutputs:
     logits = rng.normal(size=(1 if constant else len(POOL), 3)) * 2
     logits = np.broadcast_to(logits, (len(POOL), 3))
     shape = (len(POOL),) if task == "multiclass" else (len(POOL), 3)
     labels = rng.integers(0, 3 if task == "multiclass" else 2, shape).astype(float)
-    return Material.of(logits, labels, task, TEMPERATURE)
+    return ScaledOutputs.of(logits, labels, task, TEMPERATURE)
 
 
-def further(source: Material, task: str, file: Path | None) -> Further:
-    given = (source.p, source.labels, THERE, task, TEMPERATURE)
-    return Further(file, VIEW, SEMANTIC, RANDOM, *given)
+def extra(source: ScaledOutputs, file: Path | None) -> ExtraInputs:
+    return ExtraInputs(file, VIEW, SEMANTIC, RANDOM, source, THERE)
 
 
 def outputs(logits: np.ndarray, task: str) -> np.ndarray:
@@ -107,9 +107,9 @@ def test_changed_outputs_are_set_against_those_of_the_same_images(
     tmp_path: Path, task: str
 ) -> None:
     rng = np.random.default_rng(0)
-    found, source = arrays(rng), material(rng, task)
-    data = further(source, task, manifest(tmp_path, found))
-    values = further_values(data, list(MEASURES))
+    found, source = arrays(rng), pool_outputs(rng, task)
+    data = extra(source, manifest(tmp_path, found))
+    values = extra_values(data, list(MEASURES))
     total = np.mean([sum((source.p[a] - source.p[b]) ** 2) for a, b in zip(*RANDOM, strict=True)])
     p = source.p[:IMAGES]
     for kind in ("flip", "rotation", "brightness", "contrast", "crop", "composite"):
@@ -135,8 +135,8 @@ def test_changed_outputs_are_set_against_those_of_the_same_images(
 
 def test_features_are_those_of_the_pool_in_its_order(tmp_path: Path, task: str) -> None:
     rng = np.random.default_rng(1)
-    found, source = arrays(rng), material(rng, task)
-    values = further_values(further(source, task, manifest(tmp_path, found)), list(MEASURES))
+    found, source = arrays(rng), pool_outputs(rng, task)
+    values = extra_values(extra(source, manifest(tmp_path, found)), list(MEASURES))
     h = found["embeddings"]["embeddings"][POOL]
 
     def cosine(a: int, b: int) -> float:
@@ -162,7 +162,9 @@ def test_features_are_those_of_the_pool_in_its_order(tmp_path: Path, task: str) 
     assert values["fd_groups"][0].value == pytest.approx(1 - np.mean(within) / np.mean(different))
 
 
-def elsewhere(folder: Path, rows: list[int], h: np.ndarray, images: dict[str, list[str]]) -> Path:
+def target_manifest(
+    folder: Path, rows: list[int], h: np.ndarray, images: dict[str, list[str]]
+) -> Path:
     every = [image for named in images.values() for image in named]
     card = {"model": "m", "view": "targets", "kind": "target_embeddings"}
     card["ids"] = ids_digest([every[row] for row in rows])
@@ -178,27 +180,29 @@ def elsewhere(folder: Path, rows: list[int], h: np.ndarray, images: dict[str, li
 
 def test_the_distance_to_a_target_is_that_of_its_own_images(tmp_path: Path, task: str) -> None:
     rng = np.random.default_rng(7)
-    found, source = arrays(rng), material(rng, task)
+    found, source = arrays(rng), pool_outputs(rng, task)
     images = {"far": [f"f{n}" for n in range(len(POOL))], "near": [f"n{n}" for n in range(9)]}
     rows = [*range(0, len(POOL), 2), *range(len(POOL), len(POOL) + 9)]  # every other one of far
     h = rng.normal(size=(len(rows), 6)) + np.arange(len(rows))[:, None] / 9
-    there = Elsewhere(elsewhere(tmp_path, rows, h, images), images)
-    given = (source.p, source.labels, THERE, task, TEMPERATURE)
-    data = Further(manifest(tmp_path, found), VIEW, SEMANTIC, RANDOM, *given, there)
-    near = Material(*(part[:9] for part in (source.logits, source.p, source.labels)))
+    there = TargetEmbeddings(target_manifest(tmp_path, rows, h, images), images)
+    data = replace(extra(source, manifest(tmp_path, found)), target_embeddings=there)
+    near = source.part(np.arange(len(source.p)) < 9)
     domains = pl.Series(["x"] * 20 + ["y"] * (len(POOL) - 20))
-    records = (Records(np.full(5, 0.5), np.full(5, 0.5)), pl.Series(["z"] * 5))
-    streamed = {"far away": records} if task == "multiclass" else {}
-    targets = {"far": (source, domains), "near": (near, pl.Series(["z"] * 9))}
-    wanted = ["fd_target"]
-    table = metric_rows(source, targets, {}, task, TEMPERATURE, data, wanted, streamed)
+    halves = StreamedOutputs(np.full(5, 0.5), np.full(5, 0.5))
+    streamed = {"far away": TargetOutputs(halves, pl.Series(["z"] * 5))}
+    streamed = streamed if task == "multiclass" else {}
+    targets = {
+        "far": TargetOutputs(source, domains),
+        "near": TargetOutputs(near, pl.Series(["z"] * 9)),
+    }
+    table = metric_table(source, targets | streamed, data, ["fd_target"])
     pool = found["embeddings"]["embeddings"][POOL]
     parts = {("far", "all"): h[:-9], ("far", "x"): h[:10], ("far", "y"): h[10:-9]}
     parts["near", "all"] = h[-9:]
     assert len(table) == len(parts) + len(streamed)
     for row in table.iter_rows(named=True):
         if row["view"] == "far away":
-            assert row["value"] is None and row["reason"] == NO_PICTURES
+            assert row["value"] is None and row["reason"] == NO_IMAGES_KEPT
             continue
         own = parts[row["view"], row["domain"]]
         means, spread = pool.mean(axis=0) - own.mean(axis=0), np.cov(pool.T) + np.cov(own.T)
@@ -215,9 +219,9 @@ def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
     for kind in ("embeddings", "mc_dropout"):
         del found[kind]
     missing = {"embeddings": {"reason": "no head"}, "mc_dropout": {"reason": "no dropout layer"}}
-    source = material(rng, task)
-    data = further(source, task, manifest(tmp_path, found, **missing))
-    table = metric_rows(source, {}, {}, task, TEMPERATURE, data)
+    source = pool_outputs(rng, task)
+    data = extra(source, manifest(tmp_path, found, **missing))
+    table = metric_table(source, {}, data)
     reasons = dict(table.filter(pl.col("value").is_null()).select("metric", "reason").iter_rows())
     for metric in metrics_of(task):
         if "embeddings" in metric.extra_outputs and not metric.of_target:
@@ -231,21 +235,20 @@ def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
 
 def test_dropout_that_is_not_the_models_own_is_marked(tmp_path: Path, task: str) -> None:
     rng = np.random.default_rng(3)
-    found, source = arrays(rng), material(rng, task)
+    found, source = arrays(rng), pool_outputs(rng, task)
     file = manifest(tmp_path, found)
     record = read_json(file)
     record["extra_outputs"]["mc_dropout"]["note"] = "dropout of 0.1 before the last layer"
     write_json(file, record)
-    value, _ = further_values(further(source, task, file), ["mc_dropout"])["mc_dropout"]
+    value, _ = extra_values(extra(source, file), ["mc_dropout"])["mc_dropout"]
     assert value.value > 0 and value.reason == "dropout of 0.1 before the last layer"
 
 
 def test_without_passes_every_metric_still_has_a_row(task: str) -> None:
-    source = material(np.random.default_rng(4), task)
+    source = pool_outputs(np.random.default_rng(4), task)
     domains = pl.Series(["x"] * len(POOL))
-    table = metric_rows(
-        source, {"far": (source, domains)}, {}, task, TEMPERATURE, further(source, task, None)
-    )
+    targets = {"far": TargetOutputs(source, domains)}
+    table = metric_table(source, targets, extra(source, None))
     assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
     none = table.filter(pl.col("reason") == NO_EXTRA_OUTPUTS)["metric"].to_list()
     assert none == [metric.name for metric in metrics_of(task) if metric.extra_outputs]
@@ -253,10 +256,10 @@ def test_without_passes_every_metric_still_has_a_row(task: str) -> None:
 
 def test_a_constant_model_has_no_metric_at_all(tmp_path: Path, task: str) -> None:
     rng = np.random.default_rng(5)
-    source = material(rng, task, constant=True)
-    data = further(source, task, manifest(tmp_path, arrays(rng)))
+    source = pool_outputs(rng, task, constant=True)
+    data = extra(source, manifest(tmp_path, arrays(rng)))
     domains = pl.Series(["x", "y"] * (len(POOL) // 2))
-    table = metric_rows(source, {"far": (source, domains)}, {}, task, TEMPERATURE, data)
+    table = metric_table(source, {"far": TargetOutputs(source, domains)}, data)
     assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
     assert table["value"].is_null().all()
     assert set(table["reason"]) == {DEGENERATE}
@@ -264,10 +267,10 @@ def test_a_constant_model_has_no_metric_at_all(tmp_path: Path, task: str) -> Non
 
 def test_only_the_metrics_that_are_wanted_are_measured(tmp_path: Path, task: str) -> None:
     rng = np.random.default_rng(6)
-    found, source = arrays(rng), material(rng, task)
+    found, source = arrays(rng), pool_outputs(rng, task)
     only = {"flip": found["flip"]}
-    data = further(source, task, manifest(tmp_path, only))
-    table = metric_rows(source, {}, {}, task, TEMPERATURE, data, ["entropy", "tta_flip"])
+    data = extra(source, manifest(tmp_path, only))
+    table = metric_table(source, {}, data, ["entropy", "tta_flip"])
     assert table["metric"].to_list() == ["entropy", "tta_flip"]
     assert table["value"].is_not_null().all()
     assert set(only) < set(KINDS)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stamp.metrics.perturbed import (
+from stamp.metrics.stability import (
     augmented_stamp,
     gradcam_dice,
     lipschitz,

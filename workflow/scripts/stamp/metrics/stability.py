@@ -1,7 +1,7 @@
-"""Metrics of how a model's outputs move when its input, or its own units, are changed a little.
+"""How stable a model's outputs are under augmentation, dropout and noise.
 
-``p`` are probabilities [n, C] on the images as they are; changed ones have the same rows. All is
-float64, and the order of the images is of no account.
+``p`` are probabilities [n, C] on the images as they are; those on augmented images have the same
+rows. All is float64, and the order of the images does not matter.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stamp.metrics.outputs import NO_IMAGES, NO_OUTPUTS, Value
+from stamp.metrics.value import NO_IMAGES, NO_OUTPUTS, Value, missing
 from stamp.scoring.stamp import stamp
 
 Array = NDArray[np.float64]
@@ -31,8 +31,8 @@ def tta_flip(p: ArrayLike, flipped: ArrayLike) -> Value:
 
     A mirror image of a chest is no chest, so for radiographs a flip is not label-preserving.
     """
-    p, q, missing = _both(p, flipped)
-    return _none(missing) if missing else Value(float(((p - q) ** 2).sum(axis=1).mean()))
+    p, q, reason = _both(p, flipped)
+    return missing(reason) if reason else Value(float(((p - q) ** 2).sum(axis=1).mean()))
 
 
 def tta_multi(views: ArrayLike) -> Value:
@@ -46,7 +46,7 @@ def tta_multi(views: ArrayLike) -> Value:
 def augmented_stamp(p: ArrayLike, augmented: ArrayLike, total: float) -> Value:
     """``1 - SV / (AV + 1e-8)`` with SV of the pairs (x, a(x)) and STAMP's own AV.
 
-    1 where the change makes no difference. ``total`` is the AV of the study's random pairs.
+    1 where the augmentation makes no difference. ``total`` is the AV of the study's random pairs.
     """
     moved = tta_flip(p, augmented)
     return moved if np.isnan(moved.value) else Value(float(stamp(moved.value, total)))
@@ -60,7 +60,7 @@ def gradcam_dice(dice: ArrayLike) -> Value:
     values = np.asarray(dice, dtype=np.float64)
     known = np.isfinite(values)
     if not known.any():
-        return _none("every map is flat" if len(values) else NO_IMAGES)
+        return missing("every map is flat" if len(values) else NO_IMAGES)
     note = f"over {int(known.sum())} of {len(values)} images: the maps of others are flat"
     return Value(float(values[known].mean()), "" if known.all() else note)
 
@@ -72,13 +72,9 @@ def lipschitz(p: ArrayLike, perturbed: ArrayLike, norms: ArrayLike) -> Value:
     """
     p, q = np.asarray(p, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     if q.size == 0:
-        return _none(NO_IMAGES)
+        return missing(NO_IMAGES)
     ratio = np.linalg.norm(q - p, axis=2) / np.asarray(norms, dtype=np.float64)
     return Value(float(ratio.max(axis=0).mean()))
-
-
-def _none(reason: str) -> Value:
-    return Value(float("nan"), reason)
 
 
 def _both(p: ArrayLike, changed: ArrayLike) -> tuple[Array, Array, str]:
@@ -94,5 +90,5 @@ def _variance(samples: ArrayLike) -> Value:
     if p.ndim != 3:
         raise ValueError(f"outputs of several passes are [passes, n, C], not of shape {p.shape}")
     if p.shape[0] < 2 or 0 in p.shape[1:]:
-        return _none(NO_IMAGES if p.shape[0] >= 2 else "fewer than 2 passes")
+        return missing(NO_IMAGES if p.shape[0] >= 2 else "fewer than 2 passes")
     return Value(float(p.var(axis=0, ddof=1).sum(axis=1).mean()))
