@@ -16,7 +16,8 @@ from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.data.archives import unpack
 from stamp.data.credentials import for_url
-from stamp.data.transfer import Remote, fetch
+from stamp.data.transfer.fetch import fetch
+from stamp.data.transfer.remote import Remote
 
 AT_ONCE = 4
 SAMPLE = 1000  # members of an archive that are looked for before it is taken as unpacked
