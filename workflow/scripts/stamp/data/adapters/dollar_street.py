@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from stamp.config.imagenet_classes import classes
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import choose
-from stamp.data.imagenet_folders import switch
-from stamp.data.label_tables import choice, read
+from stamp.data.adapter_options import choice, choose, switch
+from stamp.data.label_tables import read
 
 HELP = (
     "Dollar Street is on Kaggle: after signing in, download "

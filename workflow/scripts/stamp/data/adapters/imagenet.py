@@ -17,7 +17,7 @@ import polars as pl
 
 from stamp.config.imagenet_classes import number_of, real_labels
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import check_count, choose
+from stamp.data.adapter_options import check_count, choice, choose, switch
 from stamp.data.imagenet_folders import (
     IMAGES,
     PER_CLASS,
@@ -26,9 +26,8 @@ from stamp.data.imagenet_folders import (
     has_class_folders,
     hashes,
     not_there,
-    switch,
 )
-from stamp.data.label_tables import choice, read
+from stamp.data.label_tables import read
 
 HELP = (
     "ImageNet needs an account: from image-net.org/challenges/LSVRC/2012 unpack "

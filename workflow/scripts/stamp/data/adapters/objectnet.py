@@ -25,8 +25,7 @@ import polars as pl
 
 from stamp.config.imagenet_classes import number_of
 from stamp.core.errors import UserError, suggest
-from stamp.data.adapter_options import choose
-from stamp.data.imagenet_folders import switch
+from stamp.data.adapter_options import choose, switch
 
 HELP = (
     "ObjectNet is open: put https://objectnet.dev/downloads/objectnet-1.0.zip (190 GB) into the "

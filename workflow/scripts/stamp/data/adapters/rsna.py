@@ -22,9 +22,9 @@ import polars as pl
 
 from stamp.config import label_maps as labelmaps
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import bundled_file, choose
+from stamp.data.adapter_options import bundled_file, choice, choices, choose
 from stamp.data.adapters.nih import LISTS
-from stamp.data.label_tables import CLASSES, choice, choices, read
+from stamp.data.label_tables import CLASSES, read
 
 HELP = (
     "RSNA Pneumonia is on Kaggle: accept the rules of the competition at "

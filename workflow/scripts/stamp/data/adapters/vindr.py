@@ -19,8 +19,8 @@ import polars as pl
 
 from stamp.config import label_maps as labelmaps
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import bundled_file, choose
-from stamp.data.label_tables import CLASSES, choice, choices, read
+from stamp.data.adapter_options import bundled_file, choice, choices, choose
+from stamp.data.label_tables import CLASSES, read
 
 HELP = (
     "VinDr-CXR needs a credentialed account: sign its data use agreement at "

@@ -122,7 +122,7 @@ class Cohort:
     hospital: str
     patient: NDArray[np.intp]
     visit: NDArray[np.intp]
-    people: anatomy.Anatomy  # one row a patient
+    people: anatomy.Anatomy  # one row per patient
     pose: anatomy.Pose
     signs: findings.Signs  # the truth
     reported: NDArray[np.bool_]  # the labels, noisy or not
