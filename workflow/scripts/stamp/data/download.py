@@ -1,4 +1,4 @@
-"""A data set's folder: files downloaded into it, archives unpacked, images seen to be there."""
+"""A data set's folder: files downloaded into it, archives unpacked, images checked to be there."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def obtain(remote: Mapping[str, Any], access: str, root: str | Path) -> dict[str
 def complete(
     name: str, paths: Sequence[str], root: Path, url: str | None, access: str, help: str
 ) -> dict[str, Any]:
-    """See that every image is there; those that are not are fetched from under ``url``."""
+    """Check that every image is there; those that are missing are fetched from under ``url``."""
     missing = absent(paths)
     if missing and url is None:
         first = os.path.relpath(missing[0], root)

@@ -1,4 +1,4 @@
-"""Trees of ImageNet pictures with one folder per class, as ImageNet, -A, -R and -C come."""
+"""Trees of ImageNet images with one folder per class, as ImageNet, -A, -R and -C come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anybody's own images by a table: a row an image, with its file, group, order and labels.
+"""A user's own images by a table: one row per image, with its file, group, order and labels.
 
 The table is comma-, semicolon- or tab-separated text or Parquet. Columns are named by options; an
 option that is not given takes the first column of its usual names, if there is one.

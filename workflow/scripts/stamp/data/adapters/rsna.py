@@ -90,7 +90,7 @@ def labels_file(root: Path) -> Path:
 
 
 def boxes(file: Path) -> pl.DataFrame:
-    """The table of labels as it is: a row a box, or one without a box."""
+    """The table of labels as it is: one row per box, or one row without a box."""
     needed = ("patientId", *labelmaps.read("rsna"))
     return _unzipped(file, needed) if file.suffix == ".zip" else read(file, needed, HELP)
 

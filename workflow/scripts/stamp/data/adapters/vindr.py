@@ -152,7 +152,7 @@ def _boxes(file: Path) -> pl.DataFrame:
 
 
 def _marks(file: Path) -> pl.DataFrame:
-    """Readings from a PhysioNet table, which has a row a reader, or one for the consensus."""
+    """Readings from a PhysioNet table, which has one row per reader, or one for the consensus."""
     labels = labelmaps.read("vindr")
     table = read(file, ("image_id", *labels), HELP)
     column = next((name for name in READER_COLUMNS if name in table.columns), None)
