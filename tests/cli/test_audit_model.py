@@ -442,23 +442,3 @@ def test_on_the_same_pairs_the_standing_is_of_joint_draws(tmp_path: Path) -> Non
     write_table(tmp_path / "pairs.parquet", mine.pairs, {})
     joint = standing.standing(mine, "me", 0.95, tmp_path / "leaderboard.csv")
     assert joint is not None and (joint.low, joint.high, joint.joint) == (2, 2, True)
-
-
-def test_the_example_is_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
-    """8-bit PNG, 16-bit PNG and DICOM of one picture decode to its grays."""
-    from stamp.cli.example_data.clinic import write_image
-    from stamp.images.reading import open_image
-
-    pixels = np.arange(256, dtype=np.uint8).reshape(16, 16)
-    for name, number in (("a.png", 0), ("b.png", 1), ("c.dcm", 0)):
-        write_image(tmp_path / name, pixels, number)
-        assert np.array_equal(np.asarray(open_image(tmp_path / name, 1)), pixels), name
-
-
-def test_the_example_is_not_written_over_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "kept.txt").write_text("x")
-    assert main(["example-data", str(tmp_path)]) == 1
-    assert "exists already and is not empty" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]

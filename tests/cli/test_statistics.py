@@ -190,65 +190,51 @@ FIVE = ["1", "2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "named"),
     [
         (
             {"source_metric": None, "source_metrics": FIVE},
-            "the column 'source_metric' is missing: did you mean 'source_metrics'?",
+            ["'source_metric'", "did you mean 'source_metrics'?"],
         ),
-        ({"model": ["a", "b", "a", "d", "e"]}, "model 'a' stands twice"),
-        ({"model": ["a", "", "c", "d", "e"]}, "model 2 has no name"),
-        (
-            {"score": ["0.1", "x", "1", "2", "3"]},
-            "model 'b', column 'score': 'x' is not a number",
-        ),
-        (
-            {"far": ["0.4", "nan", "0.6", "0.5", "0.7"]},
-            "model 'b', column 'far': 'nan' is not a finite number",
-        ),
-        (
-            {"far": ["0.4", "", "0.6", "0.5", "0.7"]},
-            "model 'b', column 'far': no value, every model needs one",
-        ),
-        (
-            {"parameters": ["1", "many", "", "", ""]},
-            "model 'b', column 'parameters': 'many' is not a number",
-        ),
-        ({"far": None}, "no target: every further column of numbers is one"),
-        ({"mean": FIVE}, "a target can't have the reserved name 'mean'"),
-        (
-            {name: cells[:3] for name, cells in ROWS.items()},
-            "3 models, at least 4 are needed",
-        ),
-        ({"far": [*ROWS["far"][:4], "0.7,9"]}, "line 6: 5 cells, the header has 4"),
+        ({"model": ["a", "b", "a", "d", "e"]}, ["model 'a'", "twice"]),
+        ({"model": ["a", "", "c", "d", "e"]}, ["model 2"]),
+        ({"score": ["0.1", "x", "1", "2", "3"]}, ["model 'b'", "column 'score'", "'x'"]),
+        ({"far": ["0.4", "nan", "0.6", "0.5", "0.7"]}, ["model 'b'", "column 'far'", "'nan'"]),
+        ({"far": ["0.4", "", "0.6", "0.5", "0.7"]}, ["model 'b'", "column 'far'", "no value"]),
+        ({"parameters": ["1", "many", "", "", ""]}, ["model 'b'", "'parameters'", "'many'"]),
+        ({"far": None}, ["no target"]),
+        ({"mean": FIVE}, ["reserved", "'mean'"]),
+        ({name: cells[:3] for name, cells in ROWS.items()}, ["3 models", "at least 4"]),
+        ({"far": [*ROWS["far"][:4], "0.7,9"]}, ["line 6", "5 cells", "4"]),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(
-    columns: dict, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    columns: dict, named: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = table(tmp_path, **columns)
     assert main(["statistics", str(path), "--out", str(tmp_path / "out")]) == 1
     line = capsys.readouterr().err
-    assert line.startswith(f"stamp: {path}") and line.endswith(f"{said}\n")
+    assert line.startswith(f"stamp: {path}") and all(one in line for one in named), line
     assert line.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "named"),
     [
-        (["--controls", "fa"], "no column 'fa' to control for: did you mean 'far'?"),
-        (["--controls", "score"], "no column 'score' to control for: known: far"),
-        (["--permutations", "0"], "--permutations 0: at least 1 is needed"),
-        (["--level", "95"], "--level 95.0: must lie between 0 and 1"),
-        (["--equivalence", "0"], "--equivalence 0.0: must lie above 0 and be 2 at the most"),
+        (["--controls", "fa"], ["'fa'", "did you mean 'far'?"]),
+        (["--controls", "score"], ["'score'", "known: far"]),
+        (["--permutations", "0"], ["--permutations 0", "1"]),
+        (["--level", "95"], ["--level 95.0", "between 0 and 1"]),
+        (["--equivalence", "0"], ["--equivalence 0.0", "above 0", "2"]),
     ],
 )
 def test_an_argument_that_can_not_be_is_one_line(
-    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: list[str], named: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = table(tmp_path)
     assert main(["statistics", str(path), "--out", str(tmp_path / "out"), *more]) == 1
-    assert capsys.readouterr().err.endswith(f"{said}\n")
+    line = capsys.readouterr().err
+    assert all(one in line for one in named) and line.count("\n") == 1, line
     assert not (tmp_path / "out").exists()
 
 

@@ -24,8 +24,11 @@ import pytest
 from servers import Server
 
 from stamp.core.errors import UserError
-from stamp.data import transfer as download
-from stamp.data.transfer import LEDGER, Remote, fetch
+from stamp.data.transfer import disk, ledger
+from stamp.data.transfer import fetch as downloads
+from stamp.data.transfer.ledger import LEDGER
+from stamp.data.transfer.part import Part
+from stamp.data.transfer.remote import Remote
 
 SIZE = 300_000
 CONTENT = np.random.default_rng([3, 1]).bytes(SIZE)
@@ -34,7 +37,7 @@ MD5 = hashlib.md5(CONTENT).hexdigest()
 USER, KEY = "who-am-i", "s3cr3t/käy"
 TOKEN = "signature-0123456789"
 QUICK: dict[str, Any] = {"pause": 0.001, "timeout": 5.0}
-LIBRARY = str(Path(download.__file__).parents[2])
+LIBRARY = str(Path(downloads.__file__).parents[3])
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +65,16 @@ def server(shelf: Path) -> Iterator[Server]:
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     return tmp_path / "here"
+
+
+def fetch(
+    remote: Remote,
+    folder: Path,
+    auth: tuple[str, str] | None = None,
+    quiet: bool = False,
+    **patience: Any,
+) -> Path:
+    return downloads.fetch(remote, folder, auth, downloads.Patience(**patience), quiet)
 
 
 def visible(folder: Path) -> list[str]:
@@ -134,7 +147,7 @@ def test_a_later_run_goes_on_where_an_earlier_one_gave_up(server: Server, here: 
     remote = Remote(server.url("a.zip"), "a.zip", sha256=SHA256)
     server.cut(after=70_000, times=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(download.tenacity.nap, "sleep", lambda _: server.busy(times=9))
+        patch.setattr(downloads.tenacity.nap, "sleep", lambda _: server.busy(times=9))
         assert "HTTP 503" in refused(remote, here, attempts=1)
     server.busy(times=0)
     assert visible(here) == ["a.zip.part", "a.zip.part.json"]
@@ -189,7 +202,7 @@ def test_a_file_that_changes_between_attempts_is_fetched_anew(
             (shelf / "a.zip").write_bytes(other)
             server.edition += 1
 
-        monkeypatch.setattr(download.tenacity.nap, "sleep", change)
+        monkeypatch.setattr(downloads.tenacity.nap, "sleep", change)
         fetch(Remote(server.url("a.zip"), "a.zip"), here, **QUICK)
         assert [one.status for one in server.requests] == [200, 200]
     assert (here / "a.zip").read_bytes() == other
@@ -199,15 +212,15 @@ def test_a_server_that_continues_another_version_is_not_believed(
     server: Server, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some servers obey Range and disregard If-Range: the answer's own ETag decides."""
-    monkeypatch.setattr(download.Part, "request", lambda part: range_only(part))
+    monkeypatch.setattr(Part, "request", lambda part: range_only(part))
     server.cut(after=100_000)
-    monkeypatch.setattr(download.tenacity.nap, "sleep", lambda _: edit(server))
+    monkeypatch.setattr(downloads.tenacity.nap, "sleep", lambda _: edit(server))
     fetch(Remote(server.url("a.zip"), "a.zip"), here, **QUICK)
     assert [one.status for one in server.requests] == [200, 206, 200]
     assert (here / "a.zip").read_bytes() == CONTENT
 
 
-def range_only(part: download.Part) -> dict[str, str]:
+def range_only(part: Part) -> dict[str, str]:
     return {"Range": f"bytes={part.size}-"} if part.size else {}
 
 
@@ -261,8 +274,10 @@ def test_a_part_longer_than_the_file_is_thrown_away(server: Server, here: Path) 
 SCRIPT = """
 import sys
 from pathlib import Path
-from stamp.data.transfer import Remote, fetch
-fetch(Remote(sys.argv[1], "a.zip", sha256=sys.argv[2]), Path(sys.argv[3]), pause=0.01, timeout=20)
+from stamp.data.transfer.fetch import Patience, fetch
+from stamp.data.transfer.remote import Remote
+remote = Remote(sys.argv[1], "a.zip", sha256=sys.argv[2])
+fetch(remote, Path(sys.argv[3]), patience=Patience(pause=0.01, timeout=20))
 """
 
 
@@ -295,7 +310,7 @@ def test_a_busy_server_is_waited_for_as_long_as_it_asks(
     server: Server, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(download.tenacity.nap, "sleep", slept.append)
+    monkeypatch.setattr(downloads.tenacity.nap, "sleep", slept.append)
     server.busy(times=2, retry_after="7")
     fetch(Remote(server.url("a.zip"), "a.zip"), here, **QUICK)
     server.busy(times=1, status=429, retry_after=formatdate(time.time() + 300, usegmt=True))
@@ -308,7 +323,7 @@ def test_pauses_grow_from_failure_to_failure(
     server: Server, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(download.tenacity.nap, "sleep", slept.append)
+    monkeypatch.setattr(downloads.tenacity.nap, "sleep", slept.append)
     server.busy(times=99)
     refused(Remote(server.url("a.zip"), "a.zip"), here, attempts=6, pause=1.0)
     assert len(slept) == 5
@@ -375,7 +390,7 @@ def test_a_disk_that_is_too_small_is_noticed_first(
 
 
 def test_needs_are_told_in_units_that_one_reads() -> None:
-    assert [download._bytes(count) for count in (42e9, 3.14e6, 999, 1000)] == [
+    assert [disk._bytes(count) for count in (42e9, 3.14e6, 999, 1000)] == [
         "42.0 GB",
         "3.1 MB",
         "999 B",
@@ -422,7 +437,7 @@ def test_a_finished_file_is_neither_fetched_nor_read_again(
 ) -> None:
     remote = Remote(server.url("a.zip"), "a.zip", sha256=SHA256, size=SIZE)
     fetch(remote, here, **QUICK)
-    monkeypatch.setattr(download, "_digests_of", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr(ledger, "_digests_of", lambda *_: pytest.fail("it was read again"))
     fetch(remote, here, **QUICK)
     fetch(Remote(server.url("a.zip"), "a.zip"), here, **QUICK)
     assert len(server.requests) == 1
@@ -435,7 +450,7 @@ def test_a_file_put_there_by_hand_is_read_once_and_kept(
     (here / "a.zip").write_bytes(CONTENT)
     remote = Remote(server.url("a.zip"), "a.zip", sha256=SHA256, md5=MD5)
     fetch(remote, here, **QUICK)
-    monkeypatch.setattr(download, "_digests_of", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr(ledger, "_digests_of", lambda *_: pytest.fail("it was read again"))
     fetch(remote, here, **QUICK)
     assert server.requests == []
 
@@ -557,7 +572,7 @@ def test_a_silent_server_is_not_waited_for_without_end(server: Server, here: Pat
 def test_a_server_that_falls_silent_is_asked_for_the_rest(server: Server, here: Path) -> None:
     server.delay = 30.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(download.tenacity.nap, "sleep", lambda _: setattr(server, "delay", 0.0))
+        patch.setattr(downloads.tenacity.nap, "sleep", lambda _: setattr(server, "delay", 0.0))
         fetch(Remote(server.url("a.zip"), "a.zip"), here, pause=0.001, timeout=1.0)
     assert [one.range for one in server.requests] == [None, "bytes=16384-"]
     assert (here / "a.zip").read_bytes() == CONTENT

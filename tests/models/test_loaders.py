@@ -193,7 +193,7 @@ def test_a_url_is_downloaded_once_and_its_digest_checked(
     from functools import partial
     from threading import Thread
 
-    pytest.importorskip("stamp.data.transfer")
+    pytest.importorskip("stamp.data.transfer.fetch")
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     served = tmp_path / "served"
     served.mkdir()

@@ -51,7 +51,7 @@ def make(
     """Write pictures and what says their classes; the class of each image comes back by its name.
 
     ``devkit`` and ``kaggle`` have the pictures in one folder and a table that labels all 50,000;
-    ``folders`` has a folder a class. Only ``per_class`` pictures a class are there.
+    ``folders`` has one folder per class. Only ``per_class`` images of each class are there.
     """
     images = validation(per_class, classes)
     places = {"devkit": "val", "folders": "val", "kaggle": "ILSVRC/Data/CLS-LOC/val"}

@@ -1,4 +1,4 @@
-"""See that every image of an index is there, and fetch those that may be fetched."""
+"""Check that every image of an index is there, and download those that may be."""
 
 import importlib
 from pathlib import Path

@@ -274,7 +274,8 @@ def test_a_package_without_the_file_and_a_file_of_another_shape_are_named(tmp_pa
 
 def test_the_digits_are_made_without_importing_the_packages_they_come_in(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from stamp.data.adapters import digit_shifts, uci_digits;"
+        "import sys; from pathlib import Path;"
+        "from stamp.data.adapters import digit_shifts, uci_digits;"
         "uci_digits.build({'images': 10}, Path(sys.argv[1]) / 'uci', 0);"
         "digit_shifts.build({'images': 10}, Path(sys.argv[1]) / 'shifts', 0);"
         "print(sorted({'pandas', 'sklearn', 'mlxtend', 'torch'} & set(sys.modules)))"

@@ -1,4 +1,4 @@
-"""A user's own folders become the index: a folder a class, inside those of splits or domains."""
+"""A user's own folders become the index: one per class, inside those of splits or domains."""
 
 from __future__ import annotations
 

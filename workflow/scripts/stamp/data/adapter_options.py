@@ -1,27 +1,33 @@
-"""What the adapters of data sets share: options over their defaults, files inside packages."""
+"""Options of data sets, checked one by one, and files inside installed packages."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stamp.core.errors import UserError, suggest
 
 
-def bundled_file(dataset: str, package: str, inside: str) -> Path:
-    """A data file inside an installed package, found without the cost of importing the package."""
+def package_file(package: str, inside: str) -> Path | None:
+    """A data file inside an installed package, found without importing it; None without one."""
     spec = importlib.util.find_spec(package)
+    roots = (spec.submodule_search_locations if spec else None) or ()
+    files = [Path(root) / inside for root in roots]
+    return next((file for file in files if file.is_file()), None)
+
+
+def bundled_file(dataset: str, package: str, inside: str) -> Path:
+    """The file inside an installed package that a data set comes as."""
+    if file := package_file(package, inside):
+        return file
     wheel = {"sklearn": "scikit-learn"}.get(package, package)
-    if spec is None:
+    if importlib.util.find_spec(package) is None:
         raise UserError(
             f"data set '{dataset}' comes inside the package {wheel}, which is not installed: "
             f"pip install {wheel}"
         )
-    for root in spec.submodule_search_locations or ():
-        if (Path(root) / inside).is_file():
-            return Path(root) / inside
     raise UserError(
         f"data set '{dataset}': the installed package {wheel} has no file {inside}: "
         f"install the pinned version of {wheel} again"
@@ -45,3 +51,30 @@ def check_count(dataset: str, option: str, value: Any, most: int) -> int:
             f"expected a whole number from 1 to {most}"
         )
     return value
+
+
+def switch(dataset: str, option: str, value: Any) -> bool:
+    """``value`` where it is true or false."""
+    if not isinstance(value, bool):
+        raise UserError(
+            f"data set '{dataset}': option '{option}' is {value!r}; expected true or false"
+        )
+    return value
+
+
+def choice(dataset: str, option: str, value: Any, known: Sequence[str]) -> str:
+    """``value`` where it is one of ``known``."""
+    if value not in known:
+        hint = suggest(str(value), known)
+        raise UserError(f"data set '{dataset}': option '{option}': unknown value '{value}': {hint}")
+    return str(value)
+
+
+def choices(dataset: str, option: str, values: Any, known: Sequence[str]) -> list[str]:
+    """``values`` where they are a list of one or more of ``known``, without repeats."""
+    if not isinstance(values, (list, tuple)) or not values:
+        raise UserError(
+            f"data set '{dataset}': option '{option}' is {values!r}; expected a list of one or "
+            f"more of: {', '.join(known)}"
+        )
+    return list(dict.fromkeys(choice(dataset, option, value, known) for value in values))

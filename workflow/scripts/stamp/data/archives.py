@@ -25,7 +25,7 @@ from typing import IO, Any, Protocol
 from stamp.core.artifacts import whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.data.transfer import require_space
+from stamp.data.transfer.disk import require_space
 
 TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
 ENDINGS = (*TAR, ".zip", ".gz")

@@ -1,4 +1,4 @@
-"""A data set's folder: files downloaded into it, archives unpacked, images seen to be there."""
+"""A data set's folder: files downloaded into it, archives unpacked, images checked to be there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.data.archives import unpack
 from stamp.data.credentials import for_url
-from stamp.data.transfer import Remote, fetch
+from stamp.data.transfer.fetch import fetch
+from stamp.data.transfer.remote import Remote
 
 AT_ONCE = 4
 SAMPLE = 1000  # members of an archive that are looked for before it is taken as unpacked
@@ -69,7 +70,7 @@ def obtain(remote: Mapping[str, Any], access: str, root: str | Path) -> dict[str
 def complete(
     name: str, paths: Sequence[str], root: Path, url: str | None, access: str, help: str
 ) -> dict[str, Any]:
-    """See that every image is there; those that are not are fetched from under ``url``."""
+    """Check that every image is there; those that are missing are fetched from under ``url``."""
     missing = absent(paths)
     if missing and url is None:
         first = os.path.relpath(missing[0], root)

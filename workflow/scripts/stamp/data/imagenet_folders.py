@@ -1,4 +1,4 @@
-"""Trees of ImageNet pictures with one folder per class, as ImageNet, -A, -R and -C come."""
+"""Trees of ImageNet images with one folder per class, as ImageNet, -A, -R and -C come."""
 
 from __future__ import annotations
 
@@ -12,21 +12,12 @@ import polars as pl
 
 from stamp.config.imagenet_classes import classes, number_of, shipped
 from stamp.core.errors import UserError, suggest
-from stamp.data.adapter_options import choose
+from stamp.data.adapter_options import choose, switch
 
 IMAGES = 50_000
 PER_CLASS = 50
 SUFFIXES = (".jpeg", ".jpg", ".png")
 TARGET_OPTIONS: dict[str, Any] = {"partial": False}
-
-
-def switch(dataset: str, option: str, value: Any) -> bool:
-    """``value`` where it is true or false."""
-    if not isinstance(value, bool):
-        raise UserError(
-            f"data set '{dataset}': option '{option}' is {value!r}; expected true or false"
-        )
-    return value
 
 
 def has_class_folders(folder: Path) -> bool:

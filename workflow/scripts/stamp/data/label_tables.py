@@ -8,14 +8,13 @@ comparison", AAAI 2019.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from stamp.core.errors import UserError, suggest
+from stamp.data.adapter_options import package_file
 
 CLASSES = (
     "Atelectasis",
@@ -58,29 +57,8 @@ def read(file: Path, needed: Sequence[str], instructions: str) -> pl.DataFrame:
 
 
 def shipped(name: str) -> Path | None:
-    """A table inside torchxrayvision, found without importing it; None where there is none."""
-    spec = importlib.util.find_spec("torchxrayvision")
-    places = (spec.submodule_search_locations if spec else None) or []
-    files = [Path(place) / "data" / name for place in places]
-    return next((file for file in files if file.is_file()), None)
-
-
-def choice(dataset: str, option: str, value: Any, known: Sequence[str]) -> str:
-    """``value`` where it is one of ``known``."""
-    if value not in known:
-        hint = suggest(str(value), known)
-        raise UserError(f"data set '{dataset}': option '{option}': unknown value '{value}': {hint}")
-    return str(value)
-
-
-def choices(dataset: str, option: str, values: Any, known: Sequence[str]) -> list[str]:
-    """``values`` where they are a list of one or more of ``known``, without repeats."""
-    if not isinstance(values, (list, tuple)) or not values:
-        raise UserError(
-            f"data set '{dataset}': option '{option}' is {values!r}; expected a list of one or "
-            f"more of: {', '.join(known)}"
-        )
-    return list(dict.fromkeys(choice(dataset, option, value, known) for value in values))
+    """A table inside torchxrayvision; None where there is none."""
+    return package_file("torchxrayvision", f"data/{name}")
 
 
 def labels(

@@ -162,7 +162,7 @@ def located(origin: Mapping[str, Any], what: str) -> Path:
 
 def _downloaded(url: str, sha256: str | None) -> Path:
     """A file from a URL, kept beside torch's own downloads."""
-    download = import_module("stamp.data.transfer")  # by name: how a file travels decides no number
+    download = import_module("stamp.data.transfer.fetch")  # by name: it decides no number
     name = Path(urlsplit(url).path).name or "weights"
     folder = Path(torch.hub.get_dir()) / "stamp" / hashlib.sha256(url.encode()).hexdigest()[:12]
     return download.fetch(download.Remote(url, name, sha256=sha256), folder)

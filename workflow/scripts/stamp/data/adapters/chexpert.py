@@ -19,17 +19,8 @@ import polars as pl
 
 from stamp.config import label_maps as labelmaps
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import choose
-from stamp.data.label_tables import (
-    BLANK,
-    CLASSES,
-    UNCERTAIN,
-    choice,
-    choices,
-    labels,
-    read,
-    shipped,
-)
+from stamp.data.adapter_options import choice, choices, choose
+from stamp.data.label_tables import BLANK, CLASSES, UNCERTAIN, labels, read, shipped
 
 HELP = (
     "CheXpert is given out by a form: accept the agreement at "

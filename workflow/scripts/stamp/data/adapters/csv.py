@@ -1,4 +1,4 @@
-"""Anybody's own images by a table: a row an image, with its file, group, order and labels.
+"""A user's own images by a table: one row per image, with its file, group, order and labels.
 
 The table is comma-, semicolon- or tab-separated text or Parquet. Columns are named by options; an
 option that is not given takes the first column of its usual names, if there is one.
@@ -15,10 +15,10 @@ import polars as pl
 
 from stamp.config import fingerprints as fingerprint
 from stamp.core.errors import UserError, suggest
-from stamp.data import user_tables as sheets
+from stamp.data import table_files
 from stamp.data.adapter_options import choose
 from stamp.data.splits import checked_shares, drawn
-from stamp.data.user_tables import ROW
+from stamp.data.table_files import ROW
 from stamp.data.views import COLUMNS
 
 HELP = (
@@ -75,7 +75,7 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     """
     chosen = choose("csv", options, OPTIONS)
     file = root / str(chosen["table"])
-    table = sheets.read(file, str(chosen["delimiter"]), HELP)
+    table = table_files.read(file, str(chosen["delimiter"]), HELP)
     if table.is_empty():
         raise UserError(f"{file}: has no row")
     named = _columns(chosen, table, file)
@@ -91,7 +91,7 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     )
     roles = {column for role, column in named.items() if role != "unit"}
     used = {*roles, *labels.columns, *_class_columns(chosen).values(), *RESERVED, ROW}
-    others = [sheets.typed(table[name]) for name in table.columns if name not in used]
+    others = [table_files.typed(table[name]) for name in table.columns if name not in used]
     return pl.concat([rows, labels, pl.DataFrame(others)], how="horizontal")
 
 
@@ -104,7 +104,7 @@ def files(options: Mapping[str, Any], root: Path) -> Iterable[str]:
     """The image files that the table names."""
     chosen = choose("csv", options, OPTIONS)
     file = root / str(chosen["table"])
-    table = sheets.read(file, str(chosen["delimiter"]), HELP)
+    table = table_files.read(file, str(chosen["delimiter"]), HELP)
     return _paths(table, _columns(chosen, table, file)["image"], file, root, chosen)
 
 
@@ -113,7 +113,9 @@ def _columns(chosen: Mapping[str, Any], table: pl.DataFrame, file: Path) -> dict
     found: dict[str, str] = {}
     for role, what in WHAT.items():
         if chosen[role] is not None:
-            found[role] = sheets.column(table, str(chosen[role]), f"option '{role}', {what}", file)
+            found[role] = table_files.column(
+                table, str(chosen[role]), f"option '{role}', {what}", file
+            )
         elif role in EITHER and chosen[EITHER[role]] is not None:
             continue
         elif usual := [name for name in USUAL.get(role, ()) if name in table.columns]:
@@ -134,12 +136,12 @@ def _paths(
     table: pl.DataFrame, name: str, file: Path, root: Path, chosen: Mapping[str, Any]
 ) -> list[str]:
     """Where each image lies: paths of the table are relative to the folder of images."""
-    folder, named = root / str(chosen["images"]), sheets.filled(table, name, "image", file)
+    folder, named = root / str(chosen["images"]), table_files.filled(table, name, "image", file)
     return [os.path.normpath(os.path.join(folder, path)) for path in named]
 
 
 def _ids(table: pl.DataFrame, name: str, file: Path) -> pl.Series:
-    ids = sheets.filled(table, name, "image", file)
+    ids = table_files.filled(table, name, "image", file)
     twice = table.filter(ids.is_duplicated())
     if len(twice):
         first = twice.filter(pl.col(name) == twice[name][0])[ROW].to_list()
@@ -172,13 +174,13 @@ def _labels(
     columns = _class_columns(chosen)
     if not columns:
         free = [name for name in table.columns if name not in {*named.values(), *RESERVED, ROW}]
-        columns = {name: name for name in free if sheets.is_binary(table[name])}
+        columns = {name: name for name in free if table_files.is_binary(table[name])}
     for name, column in columns.items():
-        sheets.column(table, column, f"option 'labels', class '{name}'", file)
+        table_files.column(table, column, f"option 'labels', class '{name}'", file)
         if name in RESERVED:
             raise UserError(f"data set 'csv': option 'labels': a class can't be called '{name}'")
     return pl.DataFrame(
-        [sheets.binary(table, column, file).alias(name) for name, column in columns.items()]
+        [table_files.binary(table, column, file).alias(name) for name, column in columns.items()]
     )
 
 
@@ -192,7 +194,7 @@ def numbered(table: pl.DataFrame, name: str, classes: Any, file: Path) -> pl.Dat
     known = [str(one) for one in classes] if classes is not None else None
     if known is not None and len(set(known)) < len(known):
         raise UserError("data set 'csv': option 'classes' names a class twice")
-    if sheets.whole_numbers(values) and (known is None or not set(values) <= set(known)):
+    if table_files.whole_numbers(values) and (known is None or not set(values) <= set(known)):
         numbers = {value: int(value) for value in values}
         if known is None:
             names: dict[str, str | None] = dict.fromkeys(values)
@@ -227,7 +229,7 @@ def _groups(
 ) -> tuple[pl.Series, pl.Series]:
     """The group of each row, and the unit that never crosses splits: the group, unless a class."""
     if "group" in named:
-        groups = sheets.filled(table, named["group"], "group", file)
+        groups = table_files.filled(table, named["group"], "group", file)
     elif "label" in named:
         groups = labels["class"].fill_null(labels["label"].cast(pl.String)).fill_null(ids)
     else:
@@ -235,7 +237,7 @@ def _groups(
     by_class = "group" not in named or named["group"] == named.get("label")
     units = ids if by_class else groups
     if "unit" in named:
-        units = sheets.filled(table, named["unit"], "unit", file)
+        units = table_files.filled(table, named["unit"], "unit", file)
     return groups.alias("group"), units
 
 
@@ -257,7 +259,7 @@ def _order(
     """The place of each visit within its group, from 0; null where there is none."""
     if "order" not in named:
         return pl.Series("order", [None] * len(table), dtype=pl.Int32)
-    when = sheets.moments(table, named["order"], file)
+    when = table_files.moments(table, named["order"], file)
     rows = pl.DataFrame({"group": groups, "when": when})
     rank = pl.col("when").rank("dense").over("group").cast(pl.Int32) - 1
     return rows.select(rank.alias("order")).to_series()

@@ -1,8 +1,8 @@
 """Held-out MNIST digits, shifted by kind and severity: a small ImageNet-C for the digits study.
 
-Only test pictures of ``mnist`` with the same seed are used, so none was trained or calibrated on.
-A picture is decided by seed, kind, severity and image: asking for more pictures, kinds or
-severities changes no other picture. The backgrounds are the two photographs inside the package
+Only test images of ``mnist`` with the same seed are used, so none was trained or calibrated on.
+A image is decided by seed, kind, severity and image: asking for more images, kinds or
+severities changes no other image. The backgrounds are the two photographs inside the package
 scikit-learn.
 """
 
@@ -52,7 +52,7 @@ def build(options: Mapping[str, Any], folder: Path, seed: int) -> pl.DataFrame:
 def generators(
     seed: int, kind: str, severity: int, rows: npt.NDArray[np.intp]
 ) -> list[np.random.Generator]:
-    """One generator a picture, by seed, kind, severity and the picture's row in the bundle."""
+    """One generator per image, by seed, kind, severity and the image's row in the bundle."""
     tag = zlib.crc32(kind.encode())
     return [np.random.default_rng([seed, tag, severity, row]) for row in rows.tolist()]
 

@@ -2,7 +2,7 @@
 
 The release of MLCommons has a table of all images, and two of the images whose topic corresponds to
 classes of ImageNet, as a training and a test part (4,308 images). These give for every image a list
-of ImageNet class numbers, and a prediction is right if it is any of them. Some of the pictures have
+of ImageNet class numbers, and a prediction is right if it is any of them. Some of the images have
 four channels, some are PNG files that are named otherwise.
 Gaviria Rojas et al., "The Dollar Street dataset: images representing the geographic and
 socioeconomic diversity of the world", NeurIPS 2022 Datasets and Benchmarks.
@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from stamp.config.imagenet_classes import classes
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import choose
-from stamp.data.imagenet_folders import switch
-from stamp.data.label_tables import choice, read
+from stamp.data.adapter_options import choice, choose, switch
+from stamp.data.label_tables import read
 
 HELP = (
     "Dollar Street is on Kaggle: after signing in, download "

@@ -1,4 +1,4 @@
-"""Anybody's own images by their folders: a folder a class, inside those of splits or domains.
+"""A user's own images by their folders: one per class, inside those of splits or domains.
 
 Which folder means what is option ``levels``, from the outermost: ``[class]`` is the layout that
 most libraries know, ``[split, class]`` has training and test images apart, ``[class, group]`` a
@@ -20,7 +20,7 @@ from stamp.data.adapter_options import choose
 from stamp.data.splits import checked_shares, drawn
 
 HELP = (
-    "put the images into a folder a class in the data set's folder, or set its 'root': "
+    "put the images into one folder per class in the data set's folder, or set its 'root': "
     "config/README.md, 'Your own images'"
 )
 OPTIONS: dict[str, Any] = {"levels": ["class"], "classes": None, "splits": None}

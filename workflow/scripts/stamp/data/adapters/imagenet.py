@@ -1,8 +1,8 @@
 """ImageNet validation (ILSVRC 2012): 50,000 photographs, 50 of each of 1,000 classes.
 
 Three layouts are in circulation: the official one (``ILSVRC2012_val_00000001.JPEG`` and on, labels
-in the development kit, whose class ids are not in the order of the WordNet ids), a folder a class
-(``val/<wnid>/*.JPEG``), and Kaggle's (flat, labels in ``LOC_val_solution.csv``).
+in the development kit, whose class ids are not in the order of the WordNet ids), one folder per
+class (``val/<wnid>/*.JPEG``), and Kaggle's (flat, labels in ``LOC_val_solution.csv``).
 Russakovsky et al., "ImageNet large scale visual recognition challenge", IJCV 2015.
 """
 
@@ -17,7 +17,7 @@ import polars as pl
 
 from stamp.config.imagenet_classes import number_of, real_labels
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import check_count, choose
+from stamp.data.adapter_options import check_count, choice, choose, switch
 from stamp.data.imagenet_folders import (
     IMAGES,
     PER_CLASS,
@@ -26,9 +26,8 @@ from stamp.data.imagenet_folders import (
     has_class_folders,
     hashes,
     not_there,
-    switch,
 )
-from stamp.data.label_tables import choice, read
+from stamp.data.label_tables import read
 
 HELP = (
     "ImageNet needs an account: from image-net.org/challenges/LSVRC/2012 unpack "
@@ -119,7 +118,7 @@ def _without_labels(root: Path) -> UserError:
 
 
 def _folders(root: Path) -> pl.DataFrame:
-    """Class and path of the images in a folder a class."""
+    """Class and path of the images in one folder per class."""
     for place in PLACES:
         folder = root / place
         if has_class_folders(folder):

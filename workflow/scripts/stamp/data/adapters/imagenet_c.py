@@ -23,16 +23,8 @@ import polars as pl
 
 from stamp.config.imagenet_classes import number_of
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import check_count, choose
-from stamp.data.imagenet_folders import (
-    IMAGES,
-    check_whole,
-    class_folders,
-    hashes,
-    not_there,
-    switch,
-)
-from stamp.data.label_tables import choices
+from stamp.data.adapter_options import check_count, choices, choose, switch
+from stamp.data.imagenet_folders import IMAGES, check_whole, class_folders, hashes, not_there
 
 HELP = (
     "ImageNet-C is open: unpack blur.tar, digital.tar, noise.tar and weather.tar (for the extra "

@@ -26,7 +26,7 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     """The index of all images, by class: ``group`` is the WordNet id, ``label`` its number.
 
     The whole set has 30,000 images; ``partial: true`` takes what is there. Extra column:
-    ``rendition``, the kind of picture that the file's name begins with (``art_0.jpg``), null where
+    ``rendition``, the kind of image that the file's name begins with (``art_0.jpg``), null where
     a name has another form.
     """
     rows = target_index("imagenet_r", options, root, IMAGES, HELP)

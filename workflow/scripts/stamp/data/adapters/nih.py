@@ -17,8 +17,8 @@ import polars as pl
 
 from stamp.config import label_maps as labelmaps
 from stamp.core.errors import UserError, suggest
-from stamp.data.adapter_options import choose
-from stamp.data.label_tables import CLASSES, NONE, choice, read, shipped
+from stamp.data.adapter_options import choice, choose
+from stamp.data.label_tables import CLASSES, NONE, read, shipped
 from stamp.data.splits import places
 
 HELP = (

@@ -6,7 +6,7 @@ their words, the words are a line of ``imagenet_to_label_2012_v2`` (by the ids o
 2012), and ``pytorch_to_imagenet_2012_id.json`` gives the line of each class in the order of sorted
 wnids, which is torchvision's and timm's. Names are compared whole: "nail" is no part of "snail".
 
-Every picture has a red border, and cutting off one pixel leaves some of it. That is not done here:
+Every image has a red border, and cutting off one pixel leaves some of it. That is not done here:
 ``border: 2`` in config/datasets.yaml cuts two pixels off before anything else. The licence forbids
 tuning the parameters of any model on these images.
 Barbu et al., "ObjectNet: a large-scale bias-controlled dataset for pushing the limits of object
@@ -25,8 +25,7 @@ import polars as pl
 
 from stamp.config.imagenet_classes import number_of
 from stamp.core.errors import UserError, suggest
-from stamp.data.adapter_options import choose
-from stamp.data.imagenet_folders import switch
+from stamp.data.adapter_options import choose, switch
 
 HELP = (
     "ObjectNet is open: put https://objectnet.dev/downloads/objectnet-1.0.zip (190 GB) into the "
@@ -140,7 +139,7 @@ def _mapping(file: Path, kind: type = str) -> dict[str, Any]:
 
 
 def _images(images: Path, folder: str) -> pl.DataFrame:
-    """The pictures of one kind; a kind without any is not unpacked."""
+    """The images of one kind; a kind without any is not unpacked."""
     where = images / folder
     listed = os.listdir(where) if where.is_dir() else []
     names = [name for name in listed if name.lower().endswith(".png") and name[0] != "."]

@@ -1,7 +1,7 @@
-"""The chest-phantom cohort as a data set: pictures and index, generated, never evidence.
+"""The chest-phantom cohort as a data set: generated images and their index.
 
-Every picture is drawn from formulas and random numbers (see ``stamp.data.phantom``). The cohort exists
-to demonstrate and test the workflow; no result on it says anything about medicine.
+Every image is drawn from formulas and random numbers (see ``stamp.data.phantom``). The cohort
+exists to demonstrate and test the workflow; no result on it says anything about medicine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SMALLEST, LARGEST, MOST_PATIENTS = 32, 1024, 99_999
 
 
 def build(options: Mapping[str, Any], folder: Path, seed: int) -> pl.DataFrame:
-    """The index of the cohort, its pictures written to ``folder / "images"``.
+    """The index of the cohort, its images written to ``folder / "images"``.
 
     ``options`` overrides ``OPTIONS``. Labels are null where a hospital does not label a finding.
     """
@@ -103,7 +103,7 @@ def _index(cohort: Cohort, split: str, folder: Path) -> pl.DataFrame:
 
 
 def _write(cohort: Cohort, paths: list[str], size: int) -> None:
-    """Render and write the pictures; each file says what it is."""
+    """Render and write the images; each file says what it is."""
     note = PngImagePlugin.PngInfo()
     note.add_text("Description", NOTICE)
     Path(paths[0]).parent.mkdir(parents=True, exist_ok=True)

@@ -22,9 +22,9 @@ import polars as pl
 
 from stamp.config import label_maps as labelmaps
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import bundled_file, choose
+from stamp.data.adapter_options import bundled_file, choice, choices, choose
 from stamp.data.adapters.nih import LISTS
-from stamp.data.label_tables import CLASSES, choice, choices, read
+from stamp.data.label_tables import CLASSES, read
 
 HELP = (
     "RSNA Pneumonia is on Kaggle: accept the rules of the competition at "
@@ -90,7 +90,7 @@ def labels_file(root: Path) -> Path:
 
 
 def boxes(file: Path) -> pl.DataFrame:
-    """The table of labels as it is: a row a box, or one without a box."""
+    """The table of labels as it is: one row per box, or one row without a box."""
     needed = ("patientId", *labelmaps.read("rsna"))
     return _unzipped(file, needed) if file.suffix == ".zip" else read(file, needed, HELP)
 

@@ -19,8 +19,8 @@ import polars as pl
 
 from stamp.config import label_maps as labelmaps
 from stamp.core.errors import UserError
-from stamp.data.adapter_options import bundled_file, choose
-from stamp.data.label_tables import CLASSES, choice, choices, read
+from stamp.data.adapter_options import bundled_file, choice, choices, choose
+from stamp.data.label_tables import CLASSES, read
 
 HELP = (
     "VinDr-CXR needs a credentialed account: sign its data use agreement at "
@@ -152,7 +152,7 @@ def _boxes(file: Path) -> pl.DataFrame:
 
 
 def _marks(file: Path) -> pl.DataFrame:
-    """Readings from a PhysioNet table, which has a row a reader, or one for the consensus."""
+    """Readings from a PhysioNet table, which has one row per reader, or one for the consensus."""
     labels = labelmaps.read("vindr")
     table = read(file, ("image_id", *labels), HELP)
     column = next((name for name in READER_COLUMNS if name in table.columns), None)

@@ -1,6 +1,6 @@
 """A patient's stable anatomy, a visit's pose, and the attenuation of the chest they make.
 
-Coordinates: x to the right of the picture (the patient's left), y down; the picture spans -1 to 1
+Coordinates: x to the right of the image (the patient's left), y down; the image spans -1 to 1
 in both. Attenuation is a line integral, so parts add: air is 0, soft tissue near 0.55.
 """
 
@@ -154,7 +154,7 @@ def draw_pose(draws: Draws, visits: int, portable: float) -> Pose:
 def _waves(anatomy: Anatomy, along: Array, terms: tuple[Array, ...]) -> Array:
     """sum_k cos(a_k x + b_k y + c_k) / sqrt(K / 2) in patient coordinates.
 
-    The pose is affine, so each term stays a plane wave over the picture's own axes, and
+    The pose is affine, so each term stays a plane wave over the image's own axes, and
     cos(u + v) = cos u cos v - sin u sin v makes the sum one matrix product an image.
     """
     cos, sin, scale, shift_x, shift_y = (t[:, :, 0] for t in terms)

@@ -1,4 +1,4 @@
-"""The hospitals, the patients that come to them, and the pictures taken of each visit."""
+"""The hospitals, the patients that come to them, and the images taken of each visit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _shares(*numbers: float) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """Who comes, what is labeled, and with which equipment the pictures are taken."""
+    """Who comes, what is labeled, and with which equipment the images are taken."""
 
     scanner: Scanner
     prevalence: Mapping[str, float]
@@ -122,7 +122,7 @@ class Cohort:
     hospital: str
     patient: NDArray[np.intp]
     visit: NDArray[np.intp]
-    people: anatomy.Anatomy  # one row a patient
+    people: anatomy.Anatomy  # one row per patient
     pose: anatomy.Pose
     signs: findings.Signs  # the truth
     reported: NDArray[np.bool_]  # the labels, noisy or not
@@ -174,7 +174,7 @@ def attenuation(cohort: Cohort, rows: NDArray[np.intp], size: int) -> Array:
 
 
 def render(cohort: Cohort, rows: NDArray[np.intp], size: int) -> NDArray[np.uint8]:
-    """The pictures (rows, size, size) of some images of a cohort."""
+    """The images (rows, size, size) of some images of a cohort."""
     noise = np.empty((len(rows), size, size), dtype=np.float32)
     for grain, row in zip(noise, rows, strict=True):
         stream = [*cohort.key, 1 + int(cohort.patient[row]), 1 + int(cohort.visit[row])]

@@ -1,4 +1,4 @@
-"""The eight findings: how they come, go and grow over visits, and how they change the picture."""
+"""The eight findings: how they come, go and grow over visits, and how they change the image."""
 
 from __future__ import annotations
 

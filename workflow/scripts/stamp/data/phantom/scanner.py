@@ -1,4 +1,4 @@
-"""How a hospital's equipment turns attenuation into an 8-bit picture."""
+"""How a hospital's equipment turns attenuation into an 8-bit image."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GLYPHS = {"R": LETTER_R, "L": LETTER_L, "token": TOKEN}
 
 @dataclass(frozen=True, slots=True)
 class Scanner:
-    """One hospital's equipment; lengths are fractions of the picture's side."""
+    """One hospital's equipment; lengths are fractions of the image's side."""
 
     window: tuple[float, float]  # attenuations shown as black and as white
     gamma: float = 1.0
@@ -104,7 +104,7 @@ def _toned(picture: Array, exposure: Exposure, scanner: Scanner) -> Array:
 
 
 def _collimate(gray: Array, exposure: Exposure, scanner: Scanner) -> Array:
-    """The picture with its unexposed borders."""
+    """The image with its unexposed borders."""
     size = gray.shape[-1]
     least, most = scanner.border
     width = (least + (most - least) * exposure.border) * size
@@ -122,7 +122,7 @@ def _glyph(name: str, size: int) -> NDArray[np.bool_]:
 
 
 def _burn(gray: Array, glyph: NDArray[np.bool_], corner: str, luck: Array) -> None:
-    """Write the glyph, near the corner, over each picture."""
+    """Write the glyph, near the corner, over each image."""
     size, (tall, wide) = gray.shape[-1], glyph.shape
     low, right = CORNERS[corner]
     reach = 0.10 * size
@@ -135,7 +135,7 @@ def _burn(gray: Array, glyph: NDArray[np.bool_], corner: str, luck: Array) -> No
 
 
 def expose(picture: Array, noise: Array, exposure: Exposure, scanner: Scanner) -> NDArray[np.uint8]:
-    """The 8-bit pictures of a batch of attenuation maps.
+    """The 8-bit images of a batch of attenuation maps.
 
     Counts behind attenuation A are Poisson around n exp(-A), so the logarithm that is shown has
     standard deviation sqrt(exp(A) / n); ``noise`` is standard normal, one number a pixel.

@@ -77,7 +77,7 @@ def take(record: Record, rows: Any) -> Record:
 
 
 def spread(record: Record) -> Record:
-    """The record with each array of one number a row shaped (rows, 1, 1), to meet pixels."""
+    """The record with each array of one number per row shaped (rows, 1, 1), to meet pixels."""
     columns = {f.name: getattr(record, f.name) for f in fields(record)}
     return replace(
         record, **{n: v[:, None, None] if v.ndim == 1 else v for n, v in columns.items()}
