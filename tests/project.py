@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import warm
 import yaml
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ class Project:
         return project
 
     def copy(self, folder: Path) -> Project:
-        """The whole folder with its results, times kept."""
-        subprocess.run(["cp", "-a", str(self.folder), str(folder)], check=True)
+        """The whole folder with its results, times kept; the many images are links to its own."""
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=link_or_copy)
         return Project(folder)
 
     def write(self, name: str, document: Any) -> None:
@@ -199,7 +199,8 @@ class Project:
         self.write(name, document)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        """Snakemake as a warm process, and so are its jobs."""
+        return [warm.python(), "-m", "snakemake", "--cores", "2", *arguments]
 
     def environment(self) -> dict[str, str]:
         # a user's own profile or Python path must not reach the run
@@ -231,6 +232,27 @@ class Project:
 
     def result(self, name: str) -> Path:
         return self.folder / "results" / name
+
+    def library(self, name: str) -> Path:
+        """A module of the project's own copy of the library."""
+        return self.folder / "workflow" / "scripts" / "stamp" / name
+
+
+def jobs(*names: str | list[str]) -> Counter[str]:
+    """The jobs of a plan, from names and lists of names."""
+    return Counter(one for name in names for one in ([name] if isinstance(name, str) else name))
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """An image of a data set is linked: a test that changes one removes it first."""
+    if "/results/datasets/" in source and "/images/" in source:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
 
 
 def made_once(

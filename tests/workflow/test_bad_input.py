@@ -38,9 +38,9 @@ def refused(project: Project, *arguments: str) -> str:
         ),
         (
             "studies/small_phantom.yaml",
-            lambda d: d["pairs"].update(largst=3),
-            "config/studies/small_phantom.yaml: pairs: unknown key 'largst': "
-            "did you mean 'largest'?",
+            lambda d: d["pairs"].update(max_pair=3),
+            "config/studies/small_phantom.yaml: pairs: unknown key 'max_pair': "
+            "did you mean 'max_pairs'?",
         ),
         (
             "datasets.yaml",
@@ -70,7 +70,9 @@ def first_image(project: Project) -> Path:
 @pytest.mark.parametrize("damage", ["missing", "unreadable"])
 def test_a_bad_image_is_named_and_no_cache_stays(project: Project, damage: str) -> None:
     path = first_image(project)
-    path.unlink() if damage == "missing" else path.write_bytes(b"no picture")
+    path.unlink()
+    if damage == "unreadable":
+        path.write_bytes(b"no image")
     target = "results/small_phantom/pixels/external/32-gray-bilinear.npy"
     line = refused(project, "--force", target)
     assert line.startswith(str(path.relative_to(project.folder)))
@@ -79,13 +81,13 @@ def test_a_bad_image_is_named_and_no_cache_stays(project: Project, damage: str) 
 
 
 def test_more_pairs_than_there_are_is_an_error_that_says_how_many(project: Project) -> None:
-    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(largest=5000))
+    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(max_pairs=5000))
     line = refused(project, "results/small_phantom/pairs.parquet")
     assert "temporal pairs are eligible, 5000 asked" in line
 
 
 def test_more_calibration_images_than_there_are_is_an_error(project: Project) -> None:
-    project.edit("studies/small_phantom.yaml", lambda s: s["calibration"].update(count=5000))
+    project.edit("studies/small_phantom.yaml", lambda s: s["calibration"].update(n_images=5000))
     line = refused(project, "results/small_phantom/views/source.parquet")
     assert "calibration images are there, 5000 were asked for" in line
 
@@ -132,12 +134,13 @@ def test_a_label_that_no_class_has_is_named(project: Project) -> None:
 
 
 def test_a_failed_job_keeps_its_line_in_the_log(project: Project) -> None:
-    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(largest=5000))
+    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(max_pairs=5000))
     project.run("results/small_phantom/pairs.parquet")
     assert "5000 asked" in project.result("small_phantom/logs/pairs.log").read_text()
 
 
-def test_a_wide_picture_is_read_like_any_other(project: Project) -> None:
+def test_a_wide_image_is_read_like_any_other(project: Project) -> None:
     path = first_image(project)
+    path.unlink()
     Image.new("RGBA", (300, 20)).save(path)
     project.finish("--force", "results/small_phantom/pixels/external/32-gray-bilinear.npy")

@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from project import MIXER, PHANTOM, Project, model
-from test_caching import append, jobs, library
+from project import MIXER, PHANTOM, Project, append, jobs, model
 
 from stamp.config.extra_outputs import KINDS, OF_TARGETS
 from stamp.config.metrics import metrics_of
@@ -72,14 +71,14 @@ def test_only_what_the_metrics_need_is_made_and_the_rest_has_a_reason(compared: 
 
 
 def test_an_edited_metric_or_figure_makes_no_pass_again(copied: Project) -> None:
-    append(library(copied, "figures/baselines.py"), "\nEDITED = True\n")
+    append(copied.library("report/analyses/baselines/figure.py"), "\nEDITED = True\n")
     assert copied.plan(TARGET) == jobs(COMPARED[1:])
-    append(library(copied, "metrics/embeddings.py"), "\nEDITED = True\n")
+    append(copied.library("metrics/embeddings.py"), "\nEDITED = True\n")
     assert copied.plan(TARGET) == jobs([f"metrics {STUDY} {name}" for name in MODELS], COMPARED)
 
 
 def test_edited_code_of_the_passes_makes_them_again_but_no_logits(copied: Project) -> None:
-    append(library(copied, "augmentations.py"), "\nEDITED = True\n")
+    append(copied.library("images/augmentations.py"), "\nEDITED = True\n")
     branch = [f"{rule} {STUDY} {name}" for rule in ("extra_outputs", "metrics") for name in MODELS]
     assert copied.plan(TARGET) == jobs(branch, COMPARED)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -56,14 +57,15 @@ def test_a_run_killed_in_the_middle_of_an_extraction_resumes(
     finished: Project, tmp_path: Path
 ) -> None:
     """SIGKILL to the whole run while a logits file is half written, then the same command again."""
-    slow = model("resnet50", "Slow", backbone="random", pixels={"size": 96}, fraction=0.1)
+    slow = model("resnet50", "Slow", backbone="random", preprocessing={"size": 96}, fraction=0.1)
     project, whole = (finished.copy(tmp_path / name) for name in ("killed", "whole"))
     for each in (project, whole):
         each.edit("zoo/small_phantom.yaml", lambda zoo: zoo.update(slow=slow))
     whole.finish()
 
+    # the jobs are processes of this one's group, so that all are killed at once
     running = subprocess.Popen(
-        project.command(),
+        [sys.executable, *project.command()[1:]],
         cwd=project.folder,
         env=project.environment(),
         stdout=subprocess.DEVNULL,
@@ -108,7 +110,7 @@ def test_an_added_model_changes_no_other_models_files(project: Project) -> None:
 
 def test_a_lower_pair_count_uses_a_prefix_of_the_same_pairs(project: Project) -> None:
     before = pl.read_parquet(project.result("small_phantom/scores/linear.parquet"))
-    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(count=30))
+    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(n_pairs=30))
     project.finish()
     after = pl.read_parquet(project.result("small_phantom/scores/linear.parquet"))
     assert before["n_semantic"].to_list()[0] == 60
