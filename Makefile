@@ -24,7 +24,7 @@ run:
 
 # files of one worker at a time, so that a module's fixtures are made once; Slurm has the machine alone
 test: lint
-	$(PYTEST) tests --ignore tests/slurm -n 2 --dist loadfile
+	$(PYTEST) tests --ignore tests/slurm -n 2 --dist loadfile --no-loadscope-reorder
 	$(PYTEST) tests/slurm -n 0 -rs
 
 test-slurm:

@@ -19,6 +19,11 @@ settings.register_profile("ci", settings.get_profile("stamp"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "stamp")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole studies first: begun last, one would keep a single worker busy at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in ("end_to_end", "workflow"))
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """A small project whose studies have run; read it, or copy it before changing anything."""

@@ -227,6 +227,19 @@ class Project:
         assert done.code == 0, done.text
         return done
 
+    def stamp(self, *arguments: str) -> Run:
+        """What ``python -m stamp`` says in the folder."""
+        done = subprocess.run(
+            [warm.python(), "-m", "stamp", *arguments],
+            cwd=self.folder,
+            env={**self.environment(), "PYTHONPATH": str(self.folder / "workflow" / "scripts")},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert "Traceback" not in done.stdout, done.stdout
+        return Run(done.returncode, done.stdout)
+
     def plan(self, *arguments: str) -> Counter[str]:
         """The exact set of jobs that a run would do."""
         return self.finish("--dry-run", *arguments).jobs

@@ -4,10 +4,10 @@
 
 Most of a miniature study's time is the start of its jobs: each is a process that imports torch,
 polars or matplotlib for a second and works for a tenth of it. ``python()`` is a program that takes
-``script.py`` or ``-m module`` as Python does, hands it with its folder, environment and standard
-streams to a server, and ends as the process ends that the server forks for it. Our own library is
-not imported ahead: a process takes the one that its path names. Kill the program, and the process
-dies with it.
+``script.py``, ``-m module`` or ``-`` as Python does. It hands them with its folder, environment and
+standard streams to a server, and ends as the process ends that the server forks for it. Our own
+library is not imported ahead: a process takes the one that its path names. Kill the program, and
+the process dies with it.
 """
 
 from __future__ import annotations
@@ -54,11 +54,17 @@ os._exit(code)
 
 @cache
 def python() -> str:
-    """The program that starts warm processes, for as long as this process lives."""
+    """The program that starts warm processes, for as long as this process lives.
+
+    A program ``snakemake`` lies beside it.
+    """
     folder = Path(tempfile.mkdtemp(prefix="stamp-warm-"))
     program = folder / "python"
     program.write_text(CLIENT.format(python=sys.executable, address=str(folder / "socket")))
-    program.chmod(0o755)
+    command = folder / "snakemake"
+    command.write_text(f'#!/bin/sh\nexec {program} -m snakemake "$@"\n')
+    for each in (program, command):
+        each.chmod(0o755)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "POLARS_ALLOW_FORKING_THREAD": "1"}
     server = subprocess.Popen(
         [sys.executable, __file__, str(folder)],
@@ -138,6 +144,9 @@ def run(program: str, request: dict[str, Any]) -> None:
         sys.argv = request["arguments"][1:]
         sys.path[:0] = [request["folder"], *paths]
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif first == "-":
+        sys.path[:0] = [request["folder"], *paths]
+        exec(compile(sys.stdin.read(), "<stdin>", "exec"), {"__name__": "__main__"})
     else:
         sys.argv = request["arguments"]
         sys.path[:0] = [str(Path(first).resolve().parent), *paths]

@@ -145,5 +145,5 @@ def test_a_device_that_is_not_there_is_one_line(project: Project, setting: str) 
     project.result("small_phantom/logits/source/linear.safetensors").unlink()
     done = project.run("results/small_phantom/logits/source/linear.safetensors")
     assert done.code != 0
-    assert "torch finds no CUDA device" in done.text
+    assert "CUDA device" in done.text
     assert "Traceback" not in done.text
