@@ -22,7 +22,7 @@ run:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 8 --resources gpu=1
 
-# files of one worker at a time, so that a module's fixtures are made once; Slurm has the machine alone
+# A file's tests stay on one worker, so that its fixtures are made once; Slurm has the machine alone.
 test: lint
 	$(PYTEST) tests --ignore tests/slurm -n 2 --dist loadfile --no-loadscope-reorder
 	$(PYTEST) tests/slurm -n 0 -rs

@@ -13,12 +13,14 @@ the process dies with it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib.util
 import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -74,8 +76,16 @@ def python() -> str:
     )
     assert server.stdin is not None and server.stdout is not None
     assert server.stdout.readline() == b"ready\n"
-    atexit.register(server.stdin.close)
+    atexit.register(end, server, folder)
     return str(program)
+
+
+def end(server: subprocess.Popen[bytes], folder: Path) -> None:
+    """The server ends when nobody can ask it any more."""
+    assert server.stdin is not None
+    server.stdin.close()
+    server.wait()
+    shutil.rmtree(folder)
 
 
 def load() -> list[Any]:
@@ -91,7 +101,6 @@ def load() -> list[Any]:
 
 def serve(folder: Path) -> dict[str, Any] | None:
     """Fork for each request; the request in a forked process, None once nobody can ask any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as hub:
         hub.bind(str(folder / "socket"))
         hub.listen(64)
@@ -105,11 +114,13 @@ def serve(folder: Path) -> dict[str, Any] | None:
                 hub.close()
                 return attend(line)
             line.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
 
 
 def attend(line: socket.socket) -> dict[str, Any]:
     """Read a request and fork for it; beside that process wait for its end, or for the client's."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, streams, _, _ = socket.recv_fds(line, 4, 3)
     with line.makefile("rb") as text:
         request = json.loads(text.read(struct.unpack("!I", head)[0]))
