@@ -1,6 +1,7 @@
 # Two commands: `make run` sets up and runs the embedded default, `make test` sets up and tests.
 SHELL := /bin/sh
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
@@ -9,6 +10,7 @@ TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requ
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
 	@echo "make test    set up, and run lint and all tests"
+	@echo "make unit    set up, and run the tests of the library, without studies"
 	@echo "make test-slurm  install Debian's Slurm where it is missing (as root), and test studies on it"
 	@echo "make bench   measure speed and memory, printed as ratios"
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
@@ -20,19 +22,19 @@ run:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 8 --resources gpu=1
 
+# A file's tests stay on one worker, so that its fixtures are made once; Slurm has the machine alone.
 test: lint
-	$(BIN)/python -m pytest tests --ignore tests/workflow --ignore tests/end_to_end --ignore tests/slurm -n 2
-	$(BIN)/python -m pytest tests/end_to_end tests/workflow -n 2 --dist loadfile
-	$(BIN)/python -m pytest tests/slurm -n 0 -rs
+	$(PYTEST) tests --ignore tests/slurm -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) tests/slurm -n 0 -rs
 
 test-slurm:
 	@envs/install $(TEST)
 	@envs/slurm
-	$(BIN)/python -m pytest tests/slurm -n 0 -rs
+	$(PYTEST) tests/slurm -n 0 -rs
 
 unit:
 	@envs/install $(TEST)
-	$(BIN)/python -m pytest tests --ignore tests/workflow --ignore tests/end_to_end --ignore tests/slurm -n 2
+	$(PYTEST) tests --ignore tests/workflow --ignore tests/end_to_end --ignore tests/slurm -n 2
 
 lint:
 	@envs/install $(TEST)
@@ -40,6 +42,7 @@ lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/mypy
+	PYTHONPATH=workflow/scripts $(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/snakemake --lint --config "studies=[phantom,digits]"
 
 bench:

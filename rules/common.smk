@@ -182,7 +182,7 @@ def trained_by(rule):
 
 def is_precomputed(wildcards):
     """Whether a model is a file of outputs, so that nothing can be run."""
-    return getattr(model_of(wildcards), "given", False)
+    return model_of(wildcards).precomputed
 
 
 def seed_of(wildcards):

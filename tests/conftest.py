@@ -1,15 +1,27 @@
-"""Shared by all tests: the small project, run once."""
+"""Shared by all tests: the profile of property tests, and the small project, run once."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from project import Project, made_once
+
+# no deadline: a loaded machine is slow, not wrong; in CI every run draws the same examples
+settings.register_profile("stamp", deadline=None, max_examples=50)
+settings.register_profile("ci", settings.get_profile("stamp"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "stamp")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole studies first: begun last, one would keep a single worker busy at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in ("end_to_end", "workflow"))
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import warm
 import yaml
 
 if TYPE_CHECKING:
@@ -180,8 +181,8 @@ class Project:
         return project
 
     def copy(self, folder: Path) -> Project:
-        """The whole folder with its results, times kept."""
-        subprocess.run(["cp", "-a", str(self.folder), str(folder)], check=True)
+        """The whole folder with its results, times kept; the many images are links to its own."""
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=link_or_copy)
         return Project(folder)
 
     def write(self, name: str, document: Any) -> None:
@@ -199,7 +200,8 @@ class Project:
         self.write(name, document)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        """Snakemake as a warm process, and so are its jobs."""
+        return [warm.python(), "-m", "snakemake", "--cores", "2", *arguments]
 
     def environment(self) -> dict[str, str]:
         # a user's own profile or Python path must not reach the run
@@ -225,12 +227,47 @@ class Project:
         assert done.code == 0, done.text
         return done
 
+    def stamp(self, *arguments: str) -> Run:
+        """What ``python -m stamp`` says in the folder."""
+        done = subprocess.run(
+            [warm.python(), "-m", "stamp", *arguments],
+            cwd=self.folder,
+            env={**self.environment(), "PYTHONPATH": str(self.folder / "workflow" / "scripts")},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert "Traceback" not in done.stdout, done.stdout
+        return Run(done.returncode, done.stdout)
+
     def plan(self, *arguments: str) -> Counter[str]:
         """The exact set of jobs that a run would do."""
         return self.finish("--dry-run", *arguments).jobs
 
     def result(self, name: str) -> Path:
         return self.folder / "results" / name
+
+    def change_code(self, name: str) -> None:
+        """Add a statement to every function of a module of the project's own library."""
+        path = self.folder / "workflow" / "scripts" / "stamp" / name
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                node.body.insert(-1, ast.parse("edited = True").body[0])
+        path.write_text(ast.unparse(tree))
+
+
+def jobs(*names: str | list[str]) -> Counter[str]:
+    """The jobs of a plan, from names and lists of names."""
+    return Counter(one for name in names for one in ([name] if isinstance(name, str) else name))
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """An image of a data set is linked: a test that changes one removes it first."""
+    if "/results/datasets/" in source and "/images/" in source:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
 
 
 def made_once(

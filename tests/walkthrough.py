@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import warm
 from project import PHANTOM, ZOOS, Project, checkout
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -96,7 +97,8 @@ PAGES: dict[str, Callable[[Path], Path]] = {
 def environment(folder: Path) -> dict[str, str]:
     """The active environment: its programs, and the library as `envs/install` links it."""
     kept = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    folders = [Path(warm.python()).parent, Path(sys.executable).parent, kept.get("PATH", "")]
+    path = os.pathsep.join(map(str, folders))
     library = str(folder / "workflow" / "scripts")
     return {**kept, "PATH": path, "PYTHONPATH": library, "XDG_CACHE_HOME": str(folder / "cache")}
 

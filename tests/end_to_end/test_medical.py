@@ -291,7 +291,7 @@ def test_fine_tuning_leaves_its_curve_and_no_checkpoint(done: Done) -> None:
     assert done.project.result("medical/figures/training.png").stat().st_size > 10_000
 
 
-def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a_row(
+def test_every_kind_of_model_gives_all_extra_outputs_but_dropout_and_every_metric_has_a_row(
     done: Done,
 ) -> None:
     for model in MODELS:
@@ -331,7 +331,7 @@ def test_nothing_is_done_twice_and_a_new_model_runs_its_branch_alone(done: Done)
         *(f"logits medical {view} again" for view in views),
     }
     apart = ("collect", "correlate", "main_table", "leaderboard", "figure", "training_figure")
-    apart += ("costs", "lines", "analysis")
+    apart += ("timings", "agreement_on_the_line", "analysis")
     assert all("again" in job or job.startswith(apart) for job in jobs)
 
 

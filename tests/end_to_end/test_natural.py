@@ -247,15 +247,15 @@ def test_a_and_r_are_scored_on_their_own_classes_and_so_is_the_source(done: Done
     assert row["rho"][0] == pytest.approx(expected, nan_ok=True)
 
 
-def test_imagenet_c_is_streamed_with_a_record_an_image(done: Done) -> None:
+def test_imagenet_c_is_streamed_with_one_prediction_per_image(done: Done) -> None:
     folder = done.project.result("natural")
     assert not (folder / "pixels/imagenet_c").exists()
     assert not (folder / "logits/imagenet_c").exists()
     view = done.read("views/imagenet_c.parquet")
     assert len(view) == 2 * 5 * 24
-    records = load_file(folder / "records/imagenet_c/resnet.safetensors")["predictions"]
-    assert records.nbytes == 16 * len(view)
-    right = records[:, 0] == view["label"].to_numpy()
+    predictions = load_file(folder / "predictions/imagenet_c/resnet.safetensors")["predictions"]
+    assert predictions.nbytes == 16 * len(view)
+    right = predictions[:, 0] == view["label"].to_numpy()
     assert done.accuracy("imagenet_c", "resnet") == pytest.approx(right.mean())
     hard = (view["domain"] == "contrast-5").to_numpy()
     found = done.accuracy("imagenet_c", "resnet", domain="contrast-5")
@@ -274,7 +274,7 @@ def test_scores_are_of_the_temperature_scaled_softmax(done: Done) -> None:
     assert board["stamp"] == pytest.approx(1 - mean["class"] / (mean["random"] + 1e-8), abs=1e-9)
 
 
-def test_a_model_without_a_head_is_set_apart_by_accuracy_and_shown(done: Done) -> None:
+def test_a_model_without_a_head_is_excluded_by_accuracy_and_shown(done: Done) -> None:
     table = done.read("analyses/temperature_models.csv")
     row = table.filter(pl.col("model") == "headless").row(0, named=True)
     assert any("chance" in str(value) for value in row.values())
@@ -290,7 +290,7 @@ def test_every_analysis_has_its_table_and_sentence(done: Done) -> None:
     assert {*CORRUPTIONS, "mean", "min", "max"} <= kinds
 
 
-def test_every_kind_of_model_gives_all_passes_but_dropout_and_every_metric_has_a_row(
+def test_every_kind_of_model_gives_all_extra_outputs_but_dropout_and_every_metric_has_a_row(
     done: Done,
 ) -> None:
     for model in NAMES:

@@ -92,7 +92,8 @@ def test_a_domain_labeled_for_one_class_is_evaluated_and_scored_on_it(finished: 
     clinic = {row["class"]: row for row in table.filter(pl.col("domain") == "clinic").to_dicts()}
     assert clinic["Edema"]["reason"] == "not labeled"
     assert clinic["macro"]["value"] == pytest.approx(clinic["Pneumonia"]["value"])
-    matched = pl.read_parquet(finished.result("small_phantom/matched/external/linear.parquet"))
+    file = finished.result("small_phantom/class_matched_scores/external/linear.parquet")
+    matched = pl.read_parquet(file)
     assert matched["classes"].to_list() == ["Pneumonia"]
 
 

@@ -697,7 +697,7 @@ def test_the_manifest_says_what_was_done_and_what_it_cost(
         "pixel_distances": (26, 0),
     }
     for kind, entry in entries.items():
-        assert entry["seconds"] > 0
+        assert entry["seconds"] >= 0  # a fast pass may round to none
         content = (tmp_path / kind / "m.safetensors").read_bytes()
         assert entry["digest"] == hashlib.sha256(content).hexdigest()
         assert entry["digest"] == file_digest(tmp_path / entry["file"])

@@ -22,44 +22,49 @@ def refused(project: Project, *arguments: str) -> str:
     return lines[0].partition("stamp: ")[2]
 
 
+def assert_names(line: str, *parts: str) -> None:
+    """A message names the file, key or number that it is about."""
+    for part in parts:
+        assert part in line, line
+
+
 @pytest.mark.parametrize(
-    ("file", "change", "line"),
+    ("file", "change", "named"),
     [
         (
             "config.yaml",
             lambda d: d.update(studies=["small_phantoms"]),
-            "unknown study 'small_phantoms' (no config/studies/small_phantoms.yaml): "
-            "did you mean 'small_phantom'?",
+            ["'small_phantoms'", "config/studies/small_phantoms.yaml", "mean 'small_phantom'?"],
         ),
         (
             "studies/small_phantom.yaml",
             lambda d: d.update(models=["linaer"]),
-            "study 'small_phantom': unknown model 'linaer': did you mean 'linear'?",
+            ["small_phantom", "'linaer'", "mean 'linear'?"],
         ),
         (
             "studies/small_phantom.yaml",
-            lambda d: d["pairs"].update(largst=3),
-            "config/studies/small_phantom.yaml: pairs: unknown key 'largst': "
-            "did you mean 'largest'?",
+            lambda d: d["pairs"].update(max_pair=3),
+            ["config/studies/small_phantom.yaml: pairs", "'max_pair'", "mean 'max_pairs'?"],
         ),
         (
             "datasets.yaml",
             lambda d: d.pop("mnist"),
-            "config/studies/small_digits.yaml: source: unknown data set 'mnist': "
-            "known: few_uci, small_phantom",
+            ["config/studies/small_digits.yaml: source", "'mnist'", "few_uci, small_phantom"],
         ),
     ],
 )
 def test_a_mistake_in_a_file_stops_before_planning(
-    project: Project, file: str, change: Any, line: str
+    tmp_path: Path, file: str, change: Any, named: list[str]
 ) -> None:
+    project = Project.create(tmp_path / "project")
     project.edit(file, change)
     done = project.run("--dry-run")
     assert done.code == 1
     said = [
         text for text in done.text.splitlines() if not text.startswith("Using workflow specific")
     ]
-    assert said == [f"stamp: {line}"]
+    assert len(said) == 1 and said[0].startswith("stamp: "), done.text
+    assert_names(said[0], *named)
 
 
 def first_image(project: Project) -> Path:
@@ -70,7 +75,9 @@ def first_image(project: Project) -> Path:
 @pytest.mark.parametrize("damage", ["missing", "unreadable"])
 def test_a_bad_image_is_named_and_no_cache_stays(project: Project, damage: str) -> None:
     path = first_image(project)
-    path.unlink() if damage == "missing" else path.write_bytes(b"no picture")
+    path.unlink()
+    if damage == "unreadable":
+        path.write_bytes(b"no image")
     target = "results/small_phantom/pixels/external/32-gray-bilinear.npy"
     line = refused(project, "--force", target)
     assert line.startswith(str(path.relative_to(project.folder)))
@@ -78,16 +85,17 @@ def test_a_bad_image_is_named_and_no_cache_stays(project: Project, damage: str) 
     assert not list(folder.glob("*.part")) and not list(folder.glob(".*part"))
 
 
-def test_more_pairs_than_there_are_is_an_error_that_says_how_many(project: Project) -> None:
-    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(largest=5000))
+def test_more_pairs_than_there_are_is_an_error_that_its_log_keeps(project: Project) -> None:
+    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(max_pairs=5000))
     line = refused(project, "results/small_phantom/pairs.parquet")
-    assert "temporal pairs are eligible, 5000 asked" in line
+    assert_names(line, "temporal pairs", "5000")
+    assert line in project.result("small_phantom/logs/pairs.log").read_text()
 
 
 def test_more_calibration_images_than_there_are_is_an_error(project: Project) -> None:
-    project.edit("studies/small_phantom.yaml", lambda s: s["calibration"].update(count=5000))
+    project.edit("studies/small_phantom.yaml", lambda s: s["calibration"].update(n_images=5000))
     line = refused(project, "results/small_phantom/views/source.parquet")
-    assert "calibration images are there, 5000 were asked for" in line
+    assert_names(line, "calibration images", "5000")
 
 
 def test_an_unknown_domain_of_a_target_is_suggested(project: Project) -> None:
@@ -96,7 +104,7 @@ def test_an_unknown_domain_of_a_target_is_suggested(project: Project) -> None:
         lambda s: s["targets"].update(external={"dataset": "small_phantom", "domains": ["nord"]}),
     )
     line = refused(project, "results/small_phantom/views/external.parquet")
-    assert line.endswith("view 'external': unknown domain 'nord': did you mean 'north'?")
+    assert_names(line, "'external'", "'nord'", "mean 'north'?")
 
 
 def test_a_model_with_another_number_of_classes_is_named(project: Project, tmp_path: Path) -> None:
@@ -115,7 +123,7 @@ def test_a_model_with_another_number_of_classes_is_named(project: Project, tmp_p
     }
     project.edit("zoo/small_digits.yaml", lambda zoo: zoo.update(eleven=entry))
     line = refused(project, "results/small_digits/logits/source/eleven.safetensors")
-    assert line == "model 'eleven': outputs have shape [11], but the study has 10 classes"
+    assert_names(line, "'eleven'", "[11]", "10 classes")
     assert not list(project.result("small_digits/logits/source").glob("*eleven*"))
 
 
@@ -128,16 +136,11 @@ def test_a_label_that_no_class_has_is_named(project: Project) -> None:
     )
     write_table(index, table, table_metadata(index))
     line = refused(project, "--force", "results/small_digits/views/uci.parquet")
-    assert "label is 12, but must be 0 to 9 or empty" in line
+    assert_names(line, "label", "12", "0 to 9")
 
 
-def test_a_failed_job_keeps_its_line_in_the_log(project: Project) -> None:
-    project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(largest=5000))
-    project.run("results/small_phantom/pairs.parquet")
-    assert "5000 asked" in project.result("small_phantom/logs/pairs.log").read_text()
-
-
-def test_a_wide_picture_is_read_like_any_other(project: Project) -> None:
+def test_a_wide_image_is_read_like_any_other(project: Project) -> None:
     path = first_image(project)
+    path.unlink()
     Image.new("RGBA", (300, 20)).save(path)
     project.finish("--force", "results/small_phantom/pixels/external/32-gray-bilinear.npy")

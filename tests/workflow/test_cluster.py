@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -122,7 +120,7 @@ def test_logs_of_a_local_run_lead_to_the_failed_job_first(project: Project) -> N
         "zoo/small_phantom.yaml", lambda zoo: zoo.update(wrong=wrong, new=model("linear", "N"))
     )
     assert project.run().code != 0
-    text = command(project, "logs", "small_phantom")
+    text = project.stamp("logs", "small_phantom").text
     lines = text.splitlines()
     assert re.match(r"run of .*: \.snakemake/log/.*\.snakemake\.log$", lines[0])
     assert lines[1].startswith("1 failed, ")
@@ -131,21 +129,7 @@ def test_logs_of_a_local_run_lead_to_the_failed_job_first(project: Project) -> N
         f"    {'log':<22} results/small_phantom/logs/train/wrong.log",
     ]
     assert "finished   train small_phantom new" in lines
-    only = command(project, "logs", "--failed")
+    only = project.stamp("logs", "--failed").text
     assert "finished " not in only.partition("\n\n")[2]
     assert "    | AssertionError: " in only
-    assert "did you mean 'small_phantom'?" in command(project, "logs", "small_phanton", code=1)
-
-
-def command(project: Project, *arguments: str, code: int = 0) -> str:
-    """What ``python -m stamp`` prints in a project's folder."""
-    done = subprocess.run(
-        [sys.executable, "-m", "stamp", *arguments],
-        cwd=project.folder,
-        env={**project.environment(), "PYTHONPATH": str(ROOT / "workflow" / "scripts")},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    assert done.returncode == code, done.stdout
-    return done.stdout
+    assert "did you mean 'small_phantom'?" in project.stamp("logs", "small_phanton").text

@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from project import MIXER, PHANTOM, Project, model
-from test_caching import append, jobs, library
+from project import MIXER, PHANTOM, Project, jobs, model
 
 from stamp.config.extra_outputs import KINDS, OF_TARGETS
 from stamp.config.metrics import metrics_of
@@ -55,7 +54,7 @@ def manifest(project: Project, name: str) -> dict[str, Any]:
 
 
 def files(project: Project) -> dict[str, int]:
-    """The kept files of all passes, and when each was written."""
+    """The kept files of all extra outputs, and when each was written."""
     folder = project.result(f"{STUDY}/extra_outputs")
     found = sorted(folder.rglob("*.safetensors"))
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in found}
@@ -71,20 +70,20 @@ def test_only_what_the_metrics_need_is_made_and_the_rest_has_a_reason(compared: 
     assert compared.plan(TARGET) == jobs()
 
 
-def test_an_edited_metric_or_figure_makes_no_pass_again(copied: Project) -> None:
-    append(library(copied, "figures/baselines.py"), "\nEDITED = True\n")
+def test_an_edited_metric_or_figure_makes_no_output_again(copied: Project) -> None:
+    copied.change_code("report/analyses/baselines/figure.py")
     assert copied.plan(TARGET) == jobs(COMPARED[1:])
-    append(library(copied, "metrics/embeddings.py"), "\nEDITED = True\n")
+    copied.change_code("metrics/embeddings.py")
     assert copied.plan(TARGET) == jobs([f"metrics {STUDY} {name}" for name in MODELS], COMPARED)
 
 
-def test_edited_code_of_the_passes_makes_them_again_but_no_logits(copied: Project) -> None:
-    append(library(copied, "augmentations.py"), "\nEDITED = True\n")
+def test_edited_code_of_extra_outputs_makes_them_again_but_no_logits(copied: Project) -> None:
+    copied.change_code("images/augmentations.py")
     branch = [f"{rule} {STUDY} {name}" for rule in ("extra_outputs", "metrics") for name in MODELS]
     assert copied.plan(TARGET) == jobs(branch, COMPARED)
 
 
-def test_a_model_added_makes_its_own_passes_only(copied: Project) -> None:
+def test_a_model_added_makes_its_own_outputs_only(copied: Project) -> None:
     copied.edit(f"zoo/{STUDY}.yaml", lambda zoo: zoo.update(new=model("linear", "New")))
     branch = ["train", "calibrate", "score", "extra_outputs", "metrics"]
     own = [f"{rule} {STUDY} new" for rule in branch]
@@ -92,7 +91,7 @@ def test_a_model_added_makes_its_own_passes_only(copied: Project) -> None:
     assert copied.plan(TARGET) == jobs(own, f"collect {STUDY}", COMPARED)
 
 
-def test_a_target_brings_passes_of_its_own_and_leaves_the_sources_alone(copied: Project) -> None:
+def test_a_target_brings_outputs_of_its_own_and_leaves_the_sources_alone(copied: Project) -> None:
     kept = files(copied)
     more = {"metrics": [*FIRST, "fd_target"], "targets": PHANTOM["targets"]}
     copied.edit(f"studies/{STUDY}.yaml", lambda study: study.update(more))
@@ -110,12 +109,12 @@ def test_a_target_brings_passes_of_its_own_and_leaves_the_sources_alone(copied: 
         assert found["value"].min() > 0 and found["n"].min() > 1
 
 
-def test_metrics_that_need_no_pass_make_none(copied: Project) -> None:
+def test_metrics_that_need_no_extra_output_make_none(copied: Project) -> None:
     copied.edit(f"studies/{STUDY}.yaml", lambda study: study.update(metrics=["entropy", "ece"]))
     assert copied.plan(TARGET) == jobs([f"metrics {STUDY} {name}" for name in MODELS], COMPARED)
 
 
-def test_all_metrics_make_the_passes_that_are_missing_and_keep_the_others(
+def test_all_metrics_make_the_outputs_that_are_missing_and_keep_the_others(
     copied: Project,
 ) -> None:
     before = files(copied)

@@ -130,7 +130,7 @@ def test_every_form_has_the_same_score_and_outcomes(done: Project, key: str) -> 
     assert other["flags"] == one["flags"]
 
 
-def test_given_outputs_have_the_format_and_provenance_of_others(done: Project) -> None:
+def test_precomputed_logits_have_the_format_and_provenance_of_others(done: Project) -> None:
     view = pl.read_parquet(done.result("small_phantom/views/external.parquet"))
     folder = done.result("small_phantom/logits/external")
     one, other = (array_metadata(folder / f"{key}.safetensors") for key in ("onnx", "p_npy"))
@@ -156,8 +156,8 @@ def test_a_changed_file_or_function_runs_its_own_branch_alone(
     assert branch == []
 
 
-def test_given_outputs_need_no_pixels(finished: Project, tmp_path: Path) -> None:
-    """In a study of nothing but given outputs, no pixels are made and nothing is trained."""
+def test_precomputed_logits_need_no_pixels(finished: Project, tmp_path: Path) -> None:
+    """In a study of nothing but precomputed logits, no pixels are made and nothing is trained."""
     project = finished.copy(tmp_path / "project")
     folder = project.folder / "own"
     folder.mkdir()
@@ -168,8 +168,8 @@ def test_given_outputs_need_no_pixels(finished: Project, tmp_path: Path) -> None
     ]
     values = np.random.default_rng(0).normal(size=(len(ids), len(CLASSES)))
     write_outputs(folder / "o.csv", ids, values, CLASSES)
-    add(project, "given", source="logits", file="own/o.csv")
-    project.edit("studies/small_phantom.yaml", lambda study: study.update(models=["given"]))
+    add(project, "precomputed", source="logits", file="own/o.csv")
+    project.edit("studies/small_phantom.yaml", lambda study: study.update(models=["precomputed"]))
     jobs = project.plan("--forceall", "--until", "logits", "--config", "studies=[small_phantom]")
     assert {job.split()[0] for job in jobs} == {
         "make_dataset",
@@ -186,8 +186,9 @@ def test_code_is_refused_at_planning_and_not_imported(project: Project) -> None:
     add(project, "sly", source="python", function="sly:make", **NORMAL)
     done = project.run("--dry-run")
     assert done.code == 1
-    line = "config/zoo/small_phantom.yaml: sly: load: code is run only with `allow_code: true`"
-    assert f"stamp: {line} in config.yaml" in done.text
+    (line,) = [text for text in done.text.splitlines() if text.startswith("stamp: ")]
+    for named in ("config/zoo/small_phantom.yaml: sly", "`allow_code: true`", "config.yaml"):
+        assert named in line
     assert not trap.exists()
 
 
@@ -196,11 +197,10 @@ def test_images_that_a_file_lacks_are_counted_and_the_first_is_named(project: Pr
     ids = view["image"].to_list()
     values = np.random.default_rng(0).normal(size=(len(ids), len(CLASSES)))
     write_outputs(project.folder / "o.csv", ids[5:], values[5:], CLASSES)
-    add(project, "given", source="logits", file="o.csv")
-    done = project.run("results/small_phantom/logits/source/given.safetensors")
+    add(project, "precomputed", source="logits", file="o.csv")
+    done = project.run("results/small_phantom/logits/source/precomputed.safetensors")
     assert done.code != 0
-    assert (
-        f"stamp: model 'given': o.csv: 5 of the {len(ids)} images of the view 'source' are "
-        f"missing, the first is '{ids[0]}'" in done.text
-    )
+    (line,) = {text for text in done.text.splitlines() if "stamp: " in text}
+    for named in ("'precomputed'", "o.csv", f"5 of the {len(ids)}", "'source'", f"'{ids[0]}'"):
+        assert named in line
     assert "Traceback" not in done.text
