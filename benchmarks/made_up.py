@@ -10,7 +10,7 @@ import polars as pl
 from scipy.special import ndtr
 
 from stamp.config.metrics import COLUMNS, METRICS, Metric
-from stamp.report.analysis import Data
+from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import outcomes
 from stamp.scoring.score import N_PAIRS
 
@@ -28,7 +28,7 @@ def study(
     resamples: int = 10_000,
     seed: int = 0,
     metrics: Sequence[Metric] = METRICS,
-) -> Data:
+) -> AnalysisData:
     """A study of models whose quality shows in the score, the source metric and every target.
 
     Values are AUROCs on the probit scale of a common quality plus noise of their own. A degenerate
@@ -46,7 +46,7 @@ def study(
     ]
     how = dict.fromkeys(names, "whole")
     table = pl.DataFrame(evaluations, infer_schema_length=None)
-    return Data(
+    return AnalysisData(
         scores=_scores(keys, raw, rng),
         outcomes=outcomes(table, how),
         evaluations=table,

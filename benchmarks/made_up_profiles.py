@@ -11,7 +11,7 @@ from stamp.report.analyses.bounds import table as bounds
 from stamp.report.analyses.layers import table as layers
 from stamp.report.analyses.nuisance import table as nuisance
 from stamp.report.analyses.ordering import table as ordering
-from stamp.report.profiles import as_table, entry
+from stamp.report.profiles.rows import as_table, entry
 
 DRAWS = 7
 

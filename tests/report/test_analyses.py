@@ -29,7 +29,7 @@ from stamp.report.analyses.n_pairs import table as counts
 from stamp.report.analyses.strata import figure as strata_figure
 from stamp.report.analyses.strata import table as strata
 from stamp.report.analyses.temperature import table as temperature
-from stamp.report.analysis import Data
+from stamp.report.analysis import NO_TARGETS, AnalysisData
 from stamp.scoring.score import N_PAIRS, ScoreSettings, score_at_n_pairs, score_pool
 
 SETTINGS = {"permutations": 400, "resamples": 200, "level": 0.9}
@@ -70,7 +70,7 @@ def study(
     contaminated: dict[int, str] | None = None,
     label: str = "Model {}",
     **texts: Any,
-) -> Data:
+) -> AnalysisData:
     """A made-up study: two targets with numbered domains, one without, and noise in everything."""
     rng = np.random.default_rng(7)
     keys = [f"m{i:02d}" for i in rng.permutation(count)]
@@ -119,7 +119,7 @@ def study(
         for s in [r]
         if i not in degenerate
     ]
-    return Data(
+    return AnalysisData(
         scores=board,
         outcomes=outcomes.outcomes(evaluations, how),
         evaluations=evaluations,
@@ -146,7 +146,7 @@ def study(
     )
 
 
-def value(data: Data, model: str, view: str, domain: str) -> float:
+def value(data: AnalysisData, model: str, view: str, domain: str) -> float:
     keep = (pl.col("model") == model) & (pl.col("view") == view) & (pl.col("domain") == domain)
     return data.evaluations.filter(keep & (pl.col("class") == "top1"))["value"][0]
 
@@ -157,16 +157,16 @@ def one(table: pl.DataFrame, **where: Any) -> dict[str, Any]:
     return rows.row(0, named=True)
 
 
-def raw_scores(data: Data) -> dict[str, float]:
+def raw_scores(data: AnalysisData) -> dict[str, float]:
     return dict(data.scores.select("model", "raw").iter_rows())
 
 
-def declared(data: Data) -> list[str]:
+def declared(data: AnalysisData) -> list[str]:
     keep = pl.col("excluded_temperature").is_null() & ~pl.col("degenerate")
     return data.scores.filter(keep)["model"].to_list()
 
 
-def rho(data: Data, models: list[str], truth: dict[str, float]) -> float:
+def rho(data: AnalysisData, models: list[str], truth: dict[str, float]) -> float:
     raw = raw_scores(data)
     return spearmanr([raw[key] for key in models], [truth[key] for key in models])[0]
 
@@ -311,9 +311,9 @@ def test_a_kind_that_a_model_lacks_a_severity_of_leaves_that_model_out() -> None
     assert one(table, models="all", corruption="mean")["n"] is None
 
 
-def replaced(data: Data, **changes: Any) -> Data:
-    parts = {name: getattr(data, name) for name in Data.__dataclass_fields__}
-    return Data(**{**parts, **changes})
+def replaced(data: AnalysisData, **changes: Any) -> AnalysisData:
+    parts = {name: getattr(data, name) for name in AnalysisData.__dataclass_fields__}
+    return AnalysisData(**{**parts, **changes})
 
 
 def test_too_few_models_give_reasons_and_no_number() -> None:
@@ -587,7 +587,7 @@ def test_the_source_metric_beside_a_target_is_that_on_the_classes_it_is_scored_o
         ("corruptions", {"numbered": False}, corruptions.NOTHING),
         ("strata", {"numbered": False}, strata.NOTHING),
         ("strata", {"targets": False}, strata.NOTHING),
-        ("families", {"targets": False}, families.NOTHING),
+        ("families", {"targets": False}, NO_TARGETS),
         ("temperature", {"targets": False}, "the study has no targets, so there is no outcome"),
     ],
 )

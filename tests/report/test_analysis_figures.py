@@ -24,9 +24,9 @@ from test_figures import texts_of
 from stamp.config.analyses import ANALYSES
 from stamp.config.plan import described, read_plan
 from stamp.report import analyses
-from stamp.report.analysis import Data
+from stamp.report.analysis import AnalysisData
 from stamp.report.plot import style
-from stamp.report.plot.data import inside, models_text, number
+from stamp.report.wording import inside, models_text, short_number
 
 FOLDER = Path(analyses.__file__).parent
 DRAWN = [name for name in ANALYSES if (FOLDER / name / "figure.py").is_file()]
@@ -34,7 +34,7 @@ LONG = "A network with a very long name, pretrained elsewhere and fine-tuned her
 DRAWS = 60
 
 
-def like(name: str, seed: int) -> Data:
+def like(name: str, seed: int) -> AnalysisData:
     """Made-up numbers of a configured study's own models and targets, with a missing outcome.
 
     A target's title ends in a domain's key, as where each domain is an outcome.
@@ -54,7 +54,7 @@ def like(name: str, seed: int) -> Data:
     )
 
 
-def awkward() -> Data:
+def awkward() -> AnalysisData:
     """Nine models, each of its own family, and one target; every name is far too long."""
     data = study(9, 1, DRAWS, DRAWS, seed=4)
     models = {
@@ -82,7 +82,7 @@ def drawn(name: str, which: str) -> Figure:
 
 
 @cache
-def _study(which: str) -> Data:
+def _study(which: str) -> AnalysisData:
     return STUDIES[which]()
 
 
@@ -193,8 +193,8 @@ def test_the_zoos_ways_of_writing_an_objective_share_its_colour() -> None:
 
 
 def test_words_of_numbers_are_what_a_reader_expects() -> None:
-    assert number(-0.001) == "0.00"
-    assert number(-0.006) == "\u22120.01"
+    assert short_number(-0.001) == "0.00"
+    assert short_number(-0.006) == "\u22120.01"
     assert inside("Mean of targets") == "mean of targets"
     assert inside("MIMIC-CXR") == "MIMIC-CXR"
     assert models_text(pl.Series([7, 7])) == "7 models"

@@ -17,13 +17,13 @@ from stamp.config.metrics import COLUMNS, METRICS
 from stamp.report import outcomes
 from stamp.report.analyses.baselines import figure
 from stamp.report.analyses.baselines import table as baselines
-from stamp.report.analysis import Data
+from stamp.report.analysis import AnalysisData, nothing
 
 MODELS = [f"m{number:02d}" for number in range(12)]
 HOW = {"far": "whole", "near": "whole"}
 
 
-def study(**changes: Any) -> Data:
+def study(**changes: Any) -> AnalysisData:
     rng = np.random.default_rng(4)
     quality = np.arange(12) / 12
     evaluations, metrics = [], []
@@ -76,7 +76,7 @@ def study(**changes: Any) -> Data:
         "settings": {"permutations": 100, "resamples": 300, "level": 0.95},
         "seed": 1,
     }
-    return Data(**{**parts, **changes})
+    return AnalysisData(**{**parts, **changes})
 
 
 def one(table: pl.DataFrame, **where: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_all_predictors_are_compared_over_the_models_that_have_all_of_them() -> 
     assert one(table, models="declared", outcome="far", predictor="doc")["n"] == 10
 
 
-def rare(data: Data, models: list[str]) -> Data:
+def rare(data: AnalysisData, models: list[str]) -> AnalysisData:
     """The study with a metric that only some models have."""
     column = data.scores.select("model", value=pl.col("raw") * 2)
     common = {"metric": "mc_dropout", "view": None, "domain": None, "n": 9}
@@ -208,12 +208,6 @@ def test_differences_are_of_oriented_correlations() -> None:
     assert rows["entropy"]["minus_stamp_holm"] >= rows["entropy"]["minus_stamp_p"]
 
 
-def test_holm_is_the_published_example_and_keeps_order() -> None:
-    p = np.array([0.01, 0.04, 0.03, 0.005, np.nan])
-    np.testing.assert_allclose(baselines.holm(p), [0.03, 0.06, 0.06, 0.02, np.nan])
-    assert baselines.holm(np.array([0.6, 0.9])).tolist() == [1.0, 1.0]
-
-
 def test_where_resamples_are_too_few_for_so_many_tests_the_sentence_says_that_none_could() -> None:
     few = baselines.table(study())
     tests = len(few.filter(models="declared").drop_nulls("minus_stamp_p"))
@@ -254,5 +248,5 @@ def test_the_figure_has_every_predictor_and_outcome() -> None:
     stamp = one(table, models="declared", outcome="far", predictor="stamp")["oriented"]
     assert f"{stamp:.2f}".replace("-", "\u2212") in words
     assert "the 90 % percentile interval" in " ".join(words)
-    empty = figure.draw(baselines.nothing(baselines.TABLE, "no targets"), table, texts)
+    empty = figure.draw(nothing(baselines.TABLE, "no targets"), table, texts)
     assert any("no targets" in text.get_text() for axes in empty.axes for text in axes.texts)

@@ -15,7 +15,8 @@ from stamp.core.artifacts import write_table
 from stamp.report.figures import forest, ranks, targets
 from stamp.report.outcomes import SCHEMA
 from stamp.report.plot import style
-from stamp.report.plot.data import CORRELATIONS, Data, number, p_value
+from stamp.report.plot.figure_data import CORRELATIONS, FigureData
+from stamp.report.wording import short_number, short_p
 
 FIGURES = {"targets": targets, "ranks": ranks, "forest": forest}
 TITLES = {
@@ -37,7 +38,7 @@ def study(
     missing: tuple[tuple[str, int], ...] = (),
     label: str = "Model {}",
     **texts: object,
-) -> Data:
+) -> FigureData:
     """Tables of a made-up study; the correlations are numbers that nothing else could produce."""
     names = OUTCOMES if outcomes is None else outcomes
     rng = np.random.default_rng(3)
@@ -95,7 +96,7 @@ def study(
     titles = {"external": "External hospital", "wild": "Photographs"}
     about = {"title": "A study", "notice": "Made up.", "task": "multilabel", "targets": titles}
     outcomes_table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return Data(scores, outcomes_table, correlations, intervals, models, {**about, **texts})
+    return FigureData(scores, outcomes_table, correlations, intervals, models, {**about, **texts})
 
 
 def artists(axes, kind):
@@ -432,10 +433,10 @@ def test_wrapped_loses_no_word_and_fits():
 
 
 def test_numbers_are_printed_as_a_reader_expects():
-    assert number(-0.456) == "\u22120.46"
-    assert number(None) == "undefined"
-    assert p_value(0.0123) == "p = 0.012"
-    assert p_value(0.0001) == "p < 0.001"
+    assert short_number(-0.456) == "\u22120.46"
+    assert short_number(None) == "undefined"
+    assert short_p(0.0123) == "p = 0.012"
+    assert short_p(0.0001) == "p < 0.001"
 
 
 def job(folder, data, name):

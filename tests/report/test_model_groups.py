@@ -26,16 +26,16 @@ import analysis_figure
 from stamp.config.analyses import ANALYSES
 from stamp.config.metrics import COLUMNS as METRIC_COLUMNS
 from stamp.core.artifacts import write_table
-from stamp.report import grouping, outcomes
+from stamp.report import model_groups, outcomes
 from stamp.report.analyses.ablation import table as ablation
 from stamp.report.analyses.backbones import table as backbones
 from stamp.report.analyses.families.table import step
 from stamp.report.analyses.objectives import table as objectives
 from stamp.report.analyses.pair_kinds import table as kinds
 from stamp.report.analyses.regimes import table as regimes
-from stamp.report.analysis import Data
+from stamp.report.analysis import NO_TARGETS, AnalysisData
 from stamp.report.common_set import common
-from stamp.report.plot.grouping import swarm
+from stamp.report.plot.violins import swarm
 from stamp.scoring.score import N_PAIRS
 from stamp.stats.effect_sizes import cliffs_delta, mean_difference
 
@@ -72,7 +72,7 @@ def study(
     label: str = "{}",
     settings: dict[str, Any] = SETTINGS,
     **texts: Any,
-) -> Data:
+) -> AnalysisData:
     """The chest X-ray study of some models, all of them unless told."""
     rng = np.random.default_rng(11)
     keys = sorted(ZOO if keys is None else keys)
@@ -108,7 +108,7 @@ def study(
     ]
     evaluations = pl.DataFrame(rows)
     said = ("label", "family", "objective", "regime", "backbone")
-    return Data(
+    return AnalysisData(
         scores=pl.DataFrame(board).with_columns(
             excluded=why, excluded_chance=why, excluded_temperature=why
         ),
@@ -139,7 +139,7 @@ def scored(*names: str, column: str = "objective") -> list[float]:
     return [SCORES[key] for key in ZOO if ZOO[key][column] in names]
 
 
-def outcome(data: Data, name: str) -> dict[str, float]:
+def outcome(data: AnalysisData, name: str) -> dict[str, float]:
     rows = data.outcomes.filter(pl.col("outcome") == name)
     return dict(rows.select("model", "value").iter_rows())
 
@@ -268,7 +268,7 @@ def test_one_large_stratum_and_single_models_have_no_test_but_a_reason() -> None
 
 def test_the_order_of_strata_is_by_size_and_name_and_of_no_score() -> None:
     said = ["b", "a", "c", "c", "b", "d", "d", "d"]
-    found = grouping.members(said)
+    found = model_groups.members(said)
     assert list(found) == ["d", "b", "c", "a"]
     assert [places.tolist() for places in found.values()] == [[5, 6, 7], [0, 4], [2, 3], [1]]
 
@@ -487,7 +487,7 @@ def test_a_kind_that_is_not_there_is_missing_with_the_reason_and_leaves_the_othe
         ("regimes", {"keys": ["resnet18", "resnet34"]}, "all models have the same regime"),
         ("backbones", {"keys": ["resnet18", "vit-base"]}, backbones.ALONE),
         ("backbones", {"targets": ()}, backbones.NO_TARGETS),
-        ("ablation", {"targets": ()}, ablation.NOTHING),
+        ("ablation", {"targets": ()}, NO_TARGETS),
         ("pair_kinds", {"also": (), "synthetic": False}, kinds.NOTHING),
     ],
 )

@@ -35,10 +35,11 @@ from stamp.report.analyses.nuisance import figure as nuisance_figure
 from stamp.report.analyses.nuisance import table as nuisance
 from stamp.report.analyses.ordering import table as ordering
 from stamp.report.analyses.seeds import table as seeds
-from stamp.report.analysis import Data, number
+from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import values
-from stamp.report.profile_tables import STAMP
-from stamp.report.profiles import as_table
+from stamp.report.profiles.associations import STAMP
+from stamp.report.profiles.rows import as_table
+from stamp.report.wording import number
 from stamp.stats.ridge import ALPHAS, fit
 
 MODULES: dict[str, ModuleType] = {
@@ -59,7 +60,7 @@ FIGURES: dict[str, ModuleType] = {
 }
 
 
-def profiled(name: str, missing: int = 0, **options: Any) -> Data:
+def profiled(name: str, missing: int = 0, **options: Any) -> AnalysisData:
     """A made-up study with one kind of profiles; some models have none, with a reason."""
     data = study(**options)
     rng = np.random.default_rng(11)
@@ -78,7 +79,7 @@ def profiled(name: str, missing: int = 0, **options: Any) -> Data:
     return replace(data, scores=board, profiles=pl.concat(tables))
 
 
-def known(data: Data, quantity: str, part: str | None, keys: list[str]) -> np.ndarray:
+def known(data: AnalysisData, quantity: str, part: str | None, keys: list[str]) -> np.ndarray:
     rows = data.profiles.filter(
         (pl.col("quantity") == quantity) & pl.col("part").eq_missing(pl.lit(part))
     )
@@ -86,7 +87,7 @@ def known(data: Data, quantity: str, part: str | None, keys: list[str]) -> np.nd
     return np.array([found[key] for key in keys], dtype=float)
 
 
-def raw(data: Data, keys: list[str]) -> np.ndarray:
+def raw(data: AnalysisData, keys: list[str]) -> np.ndarray:
     found = dict(data.scores.select("model", "raw").iter_rows())
     return np.array([found[key] for key in keys])
 

@@ -27,7 +27,8 @@ from stamp.report.analyses.gaps import profile as gaps
 from stamp.report.analyses.identifiability import profile as identifiability
 from stamp.report.analyses.layers.profile import unit_length
 from stamp.report.analyses.seeds import profile as seeds
-from stamp.report.profiles import PROFILE, centroids
+from stamp.report.profiles import centroids
+from stamp.report.profiles.rows import PROFILE
 
 CLASSES = ["Edema", "Mass", "Nodule"]
 TAPS = {"early": 6, "mid": 8, "late": 10, "penultimate": 12}

@@ -27,9 +27,9 @@ from stamp.report.analyses.partials import table as partials
 from stamp.report.analyses.power import table as power
 from stamp.report.analyses.probit import table as probit
 from stamp.report.analyses.residuals import table as residuals
-from stamp.report.analysis import Data
+from stamp.report.analysis import NO_TARGETS, AnalysisData
 from stamp.report.outcomes import values
-from stamp.report.paired import NOTHING, Paired, pairings
+from stamp.report.paired import Paired, pairings
 from stamp.stats.correlation import asymptotic_p, partial_spearman
 
 MODULES = {
@@ -44,7 +44,7 @@ MODULES = {
 DRAWN = ("alarm", "probit", "residuals")
 
 
-def study(models: int = 14, targets: int = 2, **changes: Any) -> Data:
+def study(models: int = 14, targets: int = 2, **changes: Any) -> AnalysisData:
     """A made-up study with few draws; changes of ``scores`` are of its columns."""
     data = made_up(models, targets, permutations=300, resamples=200, seed=3)
     columns = changes.pop("columns", {})
@@ -57,7 +57,9 @@ def one(table: pl.DataFrame, **where: Any) -> dict[str, Any]:
     return rows.row(0, named=True)
 
 
-def sides(data: Data, outcome: str = "target_2") -> tuple[list[str], np.ndarray, np.ndarray, Any]:
+def sides(
+    data: AnalysisData, outcome: str = "target_2"
+) -> tuple[list[str], np.ndarray, np.ndarray, Any]:
     """Keys, score, outcome and source metric of the models that the study counts."""
     board = data.scores.filter(~pl.col("degenerate") & pl.col("excluded").is_null())
     keys = board["model"].to_list()
@@ -65,7 +67,7 @@ def sides(data: Data, outcome: str = "target_2") -> tuple[list[str], np.ndarray,
     return keys, board["stamp"].to_numpy(), truth, source
 
 
-def without_outcomes(data: Data) -> Data:
+def without_outcomes(data: AnalysisData) -> AnalysisData:
     return replace(data, outcomes=data.outcomes.filter(pl.col("outcome") == "source"))
 
 
@@ -375,7 +377,7 @@ def test_the_alarm_says_that_it_uses_target_labels_and_who_was_alarmed() -> None
 # Lines and residuals -----------------------------------------------------------------------------
 
 
-def probits(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def probits(data: AnalysisData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     _, x, y, z = sides(data)
     ends = (0.5 / 2000, 1 - 0.5 / 2000)
     return x, norm.ppf(np.clip(y, *ends)), norm.ppf(np.clip(z, *ends))
@@ -560,8 +562,8 @@ def test_the_detectable_rho_is_where_the_curve_crosses() -> None:
 def test_a_study_without_targets_gets_one_row_with_the_reason(name: str) -> None:
     module, data = MODULES[name], without_outcomes(study())
     table = module.table(data)
-    assert table.to_dicts() == [{**dict.fromkeys(module.TABLE), "reason": NOTHING}]
-    assert NOTHING in module.sentence(table)
+    assert table.to_dicts() == [{**dict.fromkeys(module.TABLE), "reason": NO_TARGETS}]
+    assert NO_TARGETS in module.sentence(table)
     if name in DRAWN:
         figure = import_module(f"stamp.report.analyses.{name}.figure").draw(
             table, module.models(data), data.texts
@@ -644,7 +646,7 @@ def frame_of(figure: Any, outcome: str) -> Any:
     return next(axes for axes in figure.axes if axes.get_label() == f"outcome:{outcome}")
 
 
-def drawn(name: str, data: Data) -> tuple[pl.DataFrame, pl.DataFrame, Any]:
+def drawn(name: str, data: AnalysisData) -> tuple[pl.DataFrame, pl.DataFrame, Any]:
     module = MODULES[name]
     table, models = module.table(data), module.models(data)
     return (

@@ -6,13 +6,13 @@ import polars as pl
 
 from stamp.core.artifacts import read_table, write_table
 from stamp.core.errors import run
-from stamp.report.plot.data import CORRELATIONS, RANKS, Data
+from stamp.report.plot.figure_data import CORRELATIONS, RANKS, FigureData
 from stamp.report.plot.style import save
 
 
 def main(smk):
     study = smk.wildcards.study
-    data = Data(
+    data = FigureData(
         scores=read_table(smk.input.scores, study=study),
         outcomes=read_table(smk.input.outcomes, study=study),
         correlations=pl.read_csv(smk.input.correlations, schema_overrides=CORRELATIONS),

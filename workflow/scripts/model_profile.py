@@ -5,8 +5,8 @@ from importlib import import_module
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
-from stamp.report.profiles import as_table
-from stamp.report.profiles.material import Material
+from stamp.report.profiles.model_profile import ProfileInputs
+from stamp.report.profiles.rows import as_table
 from stamp.scoring.score import ScoreSettings
 
 
@@ -17,7 +17,7 @@ def main(smk):
     design = ScoreSettings.from_params(params)
     temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
     manifest = str(smk.input.extra_outputs) if smk.input.extra_outputs else None
-    material = Material.of(source, pairs, design, params.order, temperature, manifest)
+    material = ProfileInputs.of(source, pairs, design, params.order, temperature, manifest)
     found = import_module(f"stamp.report.analyses.{smk.wildcards.profile}.profile").rows(material)
     metadata = {"model": model, "study": study, "profile": smk.wildcards.profile}
     write_table(smk.output[0], as_table(model, list(found)), metadata)

@@ -19,14 +19,15 @@ import polars as pl
 from stamp.config.metrics import COLUMNS as METRICS
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table
-from stamp.report.outcomes import MEAN, outcome_names, source_outcome, values
-from stamp.report.profiles import PROFILE
+from stamp.report.outcomes import source_outcome, values
+from stamp.report.profiles.rows import PROFILE
 from stamp.report.scoreboard import keeps, uncontaminated
 from stamp.report.timings import COLUMNS as COSTS
 from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlation import correlate, known_spearman
 
-RHO, MINUS = "\u03c1", "\u2212"
+FILTERS = ("all", "declared")
+NO_TARGETS = "the study has no targets, so there is no outcome"
 NUMBERED = re.compile(r"(.+)-(\d+)")
 AGREEMENT: dict[str, Any] = {
     "n": pl.Int64,
@@ -59,7 +60,7 @@ EVALUATIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class AnalysisData:
     """The tables of a study, and what is said of its models; empty where an analysis needs none.
 
     ``n_pairs`` are the models' scores by number of pairs, ``calibrations`` their records by key,
@@ -92,14 +93,14 @@ def read(
     settings: Mapping[str, Any],
     seed: int,
     options: Mapping[str, Any] = MappingProxyType({}),
-) -> Data:
+) -> AnalysisData:
     """The data of an analysis from its rule's input files; those it does not read are empty."""
     evaluations = [
         pl.read_csv(path, columns=list(EVALUATIONS), schema_overrides=EVALUATIONS)
         for path in inputs.evaluations
     ]
     records = [read_json(path) for path in inputs.calibrations]
-    return Data(
+    return AnalysisData(
         scores=read_table(inputs.scores, study=study),
         outcomes=read_table(inputs.outcomes, study=study),
         evaluations=pl.concat(evaluations or [pl.DataFrame(schema=EVALUATIONS)]),
@@ -122,13 +123,13 @@ def _tables(paths: Iterable[str], study: str, schema: Mapping[str, Any]) -> pl.D
     return pl.concat(found or [pl.DataFrame(schema=dict(schema))])
 
 
-def filters(data: Data) -> list[str]:
+def filters(data: AnalysisData) -> list[str]:
     """The filters of a table's rows; ``uncontaminated`` only where a model is contaminated."""
     met = data.scores["contaminated"].is_not_null().any()
     return ["all", "declared", *(["uncontaminated"] if met else [])]
 
 
-def kept(data: Data, which: str, outcome: str) -> pl.DataFrame:
+def kept(data: AnalysisData, which: str, outcome: str) -> pl.DataFrame:
     """The models that a filter keeps for an outcome, with their ``score``.
 
     Under ``all`` the score is the raw formula: a degenerate model shows where it would rank.
@@ -140,7 +141,7 @@ def kept(data: Data, which: str, outcome: str) -> pl.DataFrame:
 
 
 def agreement(
-    data: Data, outcome: str, models: Sequence[str], score: np.ndarray, truth: np.ndarray
+    data: AnalysisData, outcome: str, models: Sequence[str], score: np.ndarray, truth: np.ndarray
 ) -> dict[str, Any]:
     """Spearman's rho of a score and an outcome, one number a model, as a row of ``AGREEMENT``.
 
@@ -176,7 +177,7 @@ def mean_known(found: np.ndarray) -> float | None:
     return float(known.mean()) if known.size else None
 
 
-def describe(data: Data) -> pl.DataFrame:
+def describe(data: AnalysisData) -> pl.DataFrame:
     """One row a model: what is said of it, whether the study's rule counts it, and its score."""
     board = data.scores.select(
         "model",
@@ -193,7 +194,7 @@ def describe(data: Data) -> pl.DataFrame:
     return pl.DataFrame(said, schema=list(DESCRIBED)[:4]).join(board, on="model", how="left")
 
 
-def numbered(data: Data) -> pl.DataFrame:
+def numbered(data: AnalysisData) -> pl.DataFrame:
     """What every model reached on the domains named ``kind-number``, such as ``blur-3``."""
     rows = data.evaluations.filter(
         pl.col("class").is_in(["macro", "top1"]) & (pl.col("view") != SOURCE)
@@ -216,12 +217,6 @@ def whole_mean() -> pl.Expr:
     return pl.when(gap).then(None).otherwise(pl.col("value").mean()).alias("value")
 
 
-def by_model(rows: pl.DataFrame, models: Iterable[str], column: str = "value") -> np.ndarray:
-    """A column in the order of the models, NaN where a model has no row or no value."""
-    found = dict(rows.select("model", column).iter_rows())
-    return np.array([np.nan if found.get(key) is None else found[key] for key in models], float)
-
-
 def frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
     """Rows as a table of exactly these columns, what is not a number as null."""
     kept_only = [{name: row.get(name) for name in schema} for row in rows]
@@ -233,25 +228,6 @@ def frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.Da
 def nothing(schema: Mapping[str, Any], reason: str) -> pl.DataFrame:
     """One row that says why there is nothing else."""
     return frame([{"reason": reason}], schema)
-
-
-def shown_outcomes(data: Data) -> list[str]:
-    """The targets' outcomes, then their mean where there are several."""
-    names = outcome_names(data.outcomes)
-    others = [name for name in names if name != MEAN]
-    return [*others, MEAN] if MEAN in names and len(others) > 1 else others
-
-
-def number(value: float | None) -> str:
-    """A correlation for a sentence, with a real minus sign."""
-    return "undefined" if value is None else f"{value:.3f}".replace("-", MINUS)
-
-
-def p_text(value: float | None) -> str:
-    """A p for a sentence."""
-    if value is None:
-        return "p undefined"
-    return f"p = {value:.4f}" if value >= 0.00005 else "p < 0.0001"
 
 
 def why(table: pl.DataFrame) -> str | None:

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from stamp.core.artifacts import ids_digest
-from stamp.report.analyses.baselines.table import holm
-from stamp.report.analysis import Data, shown_outcomes
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import values
+from stamp.report.outcomes import shown_outcomes, values
 from stamp.stats.correlation import (
     FEWEST,
     bonett_wright_interval,
@@ -26,12 +26,12 @@ from stamp.stats.correlation import (
     paired_bootstrap,
     permutation_p,
 )
+from stamp.stats.multiple_testing import holm
 
-FILTERS = ("all", "declared")
 SUBSET = {"subset": pl.String, "n": pl.Int64}
 MEMBERSHIPS: dict[str, Any] = {
-    **{f"in_{which}": pl.Boolean for which in FILTERS},
-    **{f"subset_{which}": pl.String for which in FILTERS},
+    **{f"in_{which}": pl.Boolean for which in analysis.FILTERS},
+    **{f"subset_{which}": pl.String for which in analysis.FILTERS},
 }
 COMPARED = {
     "rho": pl.Float64,
@@ -73,9 +73,11 @@ class Subset:
         return None
 
 
-def common(data: Data, keys: Sequence[str], predictors: Mapping[str, np.ndarray]) -> Subset:
+def common(data: AnalysisData, keys: Sequence[str], predictors: Mapping[str, np.ndarray]) -> Subset:
     """The models of ``keys`` that have all predictors, one number a key, and all outcomes."""
-    truths = {name: values(data.outcomes, name, list(keys)) for name in shown_outcomes(data)}
+    truths = {
+        name: values(data.outcomes, name, list(keys)) for name in shown_outcomes(data.outcomes)
+    }
     kept = [
         {name: found for name, found in each.items() if not len(keys) or not np.isnan(found).all()}
         for each in (predictors, truths)
@@ -98,7 +100,7 @@ def compare(
     subset: Subset,
     directions: Mapping[str, int],
     reference: str,
-    data: Data,
+    data: AnalysisData,
     twins: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Each predictor with each outcome: rho, interval, p, and what sets it apart from another.

@@ -10,8 +10,7 @@ import polars as pl
 
 from stamp.config.view_names import SOURCE
 from stamp.report.outcomes import outcome_names, values
-
-FLAGS = ("degenerate", "saturated", "leakage")
+from stamp.report.scoreboard import FLAGS
 
 
 def flags(row: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from stamp.report.outcomes import MEAN
+from stamp.report.wording import DASH, RHO
 
 SCORES = {"stamp": "STAMP", "stamp_matched": "class-matched STAMP"}
 COLUMNS = {
@@ -49,7 +50,6 @@ ORIGINS = {
     "source_metric_rho": "source_metric_rho",
 }
 KINDS = ("", "fisher_", "bootstrap_")
-RHO, DASH = "\u03c1", "\u2013"
 RELABELLED = "the source's own images under other labels"
 NO_TARGETS = (
     "This study has no targets: there is nothing to correlate the scores with. The ranking is in "

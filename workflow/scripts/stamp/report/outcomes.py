@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import polars as pl
@@ -110,9 +110,19 @@ def source_outcome(tidy: pl.DataFrame, outcome: str) -> str:
     return own if (tidy["outcome"] == own).any() else SOURCE
 
 
-def values(tidy: pl.DataFrame, outcome: str, models: list[str]) -> np.ndarray:
+def shown_outcomes(tidy: pl.DataFrame) -> list[str]:
+    """The targets' outcomes, then their mean where there are several."""
+    names = outcome_names(tidy)
+    others = [name for name in names if name != MEAN]
+    return [*others, MEAN] if MEAN in names and len(others) > 1 else others
+
+
+def by_model(rows: pl.DataFrame, models: Iterable[str], column: str = "value") -> np.ndarray:
+    """A column in the order of the models, NaN where a model has no row or no value."""
+    found = dict(rows.select("model", column).iter_rows())
+    return np.array([np.nan if found.get(key) is None else found[key] for key in models], float)
+
+
+def values(tidy: pl.DataFrame, outcome: str, models: Iterable[str]) -> np.ndarray:
     """One outcome of the given models, NaN where there is none."""
-    found = dict(tidy.filter(pl.col("outcome") == outcome).select("model", "value").iter_rows())
-    return np.array(
-        [np.nan if found.get(key) is None else found[key] for key in models], dtype=float
-    )
+    return by_model(tidy.filter(pl.col("outcome") == outcome), models)

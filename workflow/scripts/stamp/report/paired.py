@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import DESCRIBED, Data, describe, filters, kept, shown_outcomes
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import SCORES, target_title
-from stamp.report.outcomes import MEAN, source_outcome, values
+from stamp.report.outcomes import MEAN, shown_outcomes, source_outcome, values
 
-NOTHING = "the study has no targets, so there is no outcome"
 ABOUT: dict[str, Any] = {
     "models": pl.String,
     "outcome": pl.String,
@@ -25,7 +25,7 @@ ABOUT: dict[str, Any] = {
     "score": pl.String,
 }
 OF_MODEL: dict[str, Any] = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     **{name: kind for name, kind in ABOUT.items() if name != "title"},
 }
 SPOKEN = 6  # outcomes of which a sentence speaks one by one; of more, of their mean alone
@@ -64,11 +64,11 @@ class Paired:
         return ~np.isnan(np.stack([self.x, self.y, *more])).any(axis=0)
 
 
-def pairings(data: Data, matched: bool = True) -> Iterator[Paired]:
+def pairings(data: AnalysisData, matched: bool = True) -> Iterator[Paired]:
     """Every filter, outcome and score of a study; ``matched``: class-matched scores too."""
-    for which in filters(data):
-        for outcome in shown_outcomes(data):
-            board = kept(data, which, outcome)
+    for which in analysis.filters(data):
+        for outcome in shown_outcomes(data.outcomes):
+            board = analysis.kept(data, which, outcome)
             found = {"stamp": board["score"].to_numpy()}
             column = f"matched:{outcome}"
             rows = data.scores.filter(pl.col("model").is_in(board["model"].implode()))
@@ -78,9 +78,9 @@ def pairings(data: Data, matched: bool = True) -> Iterator[Paired]:
                 yield _paired(data, which, outcome, SCORES[name], rows, score)
 
 
-def described(data: Data) -> dict[str, dict[str, Any]]:
+def described(data: AnalysisData) -> dict[str, dict[str, Any]]:
     """What is said of each model, by its key."""
-    return {row["model"]: row for row in describe(data).iter_rows(named=True)}
+    return {row["model"]: row for row in analysis.describe(data).iter_rows(named=True)}
 
 
 def of_model(said: Mapping[str, dict[str, Any]], one: Paired, at: int) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def of_model(said: Mapping[str, dict[str, Any]], one: Paired, at: int) -> dict[s
 
 
 def _paired(
-    data: Data, which: str, outcome: str, name: str, rows: pl.DataFrame, score: np.ndarray
+    data: AnalysisData, which: str, outcome: str, name: str, rows: pl.DataFrame, score: np.ndarray
 ) -> Paired:
     keys = rows["model"].to_list()
     source = source_outcome(data.outcomes, outcome)
@@ -121,7 +121,7 @@ def _numbers(rows: pl.DataFrame, column: str) -> np.ndarray:
     return rows[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
-def images(data: Data, outcome: str) -> int | None:
+def images(data: AnalysisData, outcome: str) -> int | None:
     """The fewest images behind a model's value of an outcome."""
     found = data.outcomes.filter(pl.col("outcome") == outcome)["n"].drop_nulls()
     return int(found.min()) if len(found) else None  # type: ignore[arg-type]

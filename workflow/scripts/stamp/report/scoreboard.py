@@ -30,6 +30,7 @@ PARTS = (
     "missing",
     "spread",
 )
+FLAGS = ("degenerate", "saturated", "leakage")
 RULES = ("temperature", "chance")
 TEXTS = ("excluded", "temperature_bound", "missing", "contaminated")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from stamp.cli.statistics.user_table import UserTable
-    from stamp.report.analysis import Data
+    from stamp.report.analysis import AnalysisData
 
 HELP = "statistics and figures for a table of your own (CSV)"
 FIGURES = ("targets", "ranks", "forest")
@@ -80,7 +80,7 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def results(
-    own: UserTable, data: Data, out: Path, options: Mapping[str, Any]
+    own: UserTable, data: AnalysisData, out: Path, options: Mapping[str, Any]
 ) -> tuple[str, list[Write]]:
     """The main table as text, and every file with the function that writes it."""
     import polars as pl
@@ -88,7 +88,7 @@ def results(
     from stamp.cli.statistics.user_table import ranks
     from stamp.report.correlate import correlations
     from stamp.report.main_table import main_table, markdown
-    from stamp.report.plot.data import Data as Drawn
+    from stamp.report.plot.figure_data import FigureData as Drawn
 
     kept = pl.col("filter").is_in(FILTERS)
     scores = data.scores.drop("exact_stamp")  # empty, and no predictor
@@ -109,7 +109,7 @@ def results(
     return words, [*writes, *_figures(drawn, out), *_analyses(data, out, options)]
 
 
-def _leaderboard(data: Data, places: pl.DataFrame) -> pl.DataFrame:
+def _leaderboard(data: AnalysisData, places: pl.DataFrame) -> pl.DataFrame:
     """The leaderboard without the columns that a user's table leaves empty."""
     from stamp.report.leaderboard import leaderboard
 
@@ -126,7 +126,7 @@ def _figures(drawn: Any, out: Path) -> Iterable[Write]:
         yield _figure(out / "figures" / f"{name}.png", figure)
 
 
-def _analyses(data: Data, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
+def _analyses(data: AnalysisData, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
     """The analyses that read nothing but scores and outcomes, and their figures.
 
     ``baselines`` is among them: without metrics it compares the score with the source metric and

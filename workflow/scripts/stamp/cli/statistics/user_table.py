@@ -20,11 +20,10 @@ import polars as pl
 from stamp.config.metrics import COLUMNS as METRICS
 from stamp.config.view_names import SOURCE
 from stamp.core.errors import UserError, suggest
-from stamp.report.analysis import Data
-from stamp.report.leaderboard import FLAGS
+from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import MEAN, outcomes
 from stamp.report.paired import CONTROL
-from stamp.report.scoreboard import PARTS, RULES, TEXTS
+from stamp.report.scoreboard import FLAGS, PARTS, RULES, TEXTS
 from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlation import FEWEST
 from stamp.stats.ranks import mid_ranks
@@ -138,7 +137,7 @@ def _numbers(
     return found
 
 
-def study(own: UserTable, title: str, settings: dict[str, Any], seed: int) -> Data:
+def study(own: UserTable, title: str, settings: dict[str, Any], seed: int) -> AnalysisData:
     """The table as the data that analyses read; what it does not have is empty."""
     texts = {
         "title": title,
@@ -152,7 +151,7 @@ def study(own: UserTable, title: str, settings: dict[str, Any], seed: int) -> Da
     }
     table = evaluations(own)
     unknown = {"se": pl.lit(None, dtype=pl.Float64), "n": pl.lit(None, dtype=pl.Int64)}
-    return Data(
+    return AnalysisData(
         scores=board(own),
         outcomes=outcomes(table, texts["outcomes"]).with_columns(**unknown),
         evaluations=table,

@@ -14,34 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.config.view_names import SOURCE
-from stamp.report.plot.data import DASH, Data, board, flag_words, interval_name, metric_name
-from stamp.report.plot.style import (
-    FINE,
-    INNER,
-    MARGIN,
-    MUTED,
-    SMALL,
-    WIDTH,
-    Z,
-    heading,
-    heading_height,
-    key_of,
-    legend,
-    legend_blocks,
-    limits,
-    line_height,
-    look,
-    mark,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    widest,
-    width_of,
-    wrapped,
-    write,
-)
+from stamp.report.plot import figure_data, style
+from stamp.report.plot.figure_data import FigureData
+from stamp.report.wording import DASH
 
 BAND = "#f4f4f4"
 LONGEST, FLAGS = 2.1, 1.3  # inches: the widest label, the widest flags
@@ -64,34 +39,36 @@ class Layout:
         return [(a + b) / 2 for a, b in zip(self.edges, self.edges[1:], strict=False)]
 
 
-@look()
-def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
+@style.look()
+def draw(data: FigureData) -> tuple[Figure, pl.DataFrame]:
     """The forest plot, and its table with a row for each model in the same order."""
     down = [True, True, False]
-    rows = board(data).sort("counted", "score", "model", descending=down, nulls_last=True)
+    rows = figure_data.board(data).sort(
+        "counted", "score", "model", descending=down, nulls_last=True
+    )
     texts, layout = data.texts, _layout(rows)
     subtitle = "STAMP of each model, best first"
     if rows["low"].is_not_null().any():
-        subtitle += f", with its {interval_name(data)}"
+        subtitle += f", with its {figure_data.interval_name(data)}"
     heads = _heads(data, layout)
-    over = max(len(lines) for *_, lines in heads) * line_height(SMALL) + 0.06
-    top = heading_height(texts["title"], subtitle) + over
+    over = max(len(lines) for *_, lines in heads) * style.line_height(style.SMALL) + 0.06
+    top = style.heading_height(texts["title"], subtitle) + over
     bottom = top + layout.edges[-1] + 0.32
     aside = "" if rows["counted"].all() else "degenerate or excluded"
-    blocks = legend_blocks(key_of(rows["objective"], rows["family"]), aside)
+    blocks = style.legend_blocks(style.key_of(rows["objective"], rows["family"]), aside)
     note = _note(data, rows)
-    foot = legend(blocks, MARGIN, bottom, INNER)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], subtitle)
+    foot = style.legend(blocks, style.MARGIN, bottom, style.INNER)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
     for x, align, lines in heads:
-        start = top - 0.04 - len(lines) * line_height(SMALL)
-        write(page, x, start, lines, SMALL, ha=align, weight="bold")
+        start = top - 0.04 - len(lines) * style.line_height(style.SMALL)
+        style.write(page, x, start, lines, style.SMALL, ha=align, weight="bold")
     _words(page, rows, layout, top)
     _panels(figure, rows, layout, top)
-    legend(blocks, MARGIN, bottom, INNER, axes=page)
-    notes(page, note, texts["notice"])
+    style.legend(blocks, style.MARGIN, bottom, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
     what = ["model", "label", "family", "objective", "counted", "score", "low", "high", "source"]
-    flags = pl.Series("flags", [flag_words(one) for one in rows.iter_rows(named=True)])
+    flags = pl.Series("flags", [figure_data.flag_words(one) for one in rows.iter_rows(named=True)])
     return figure, rows.select(
         *what, "source_se", "rank", "rank_low", "rank_high", flags, "excluded"
     )
@@ -99,28 +76,33 @@ def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
 
 def _layout(rows: pl.DataFrame) -> Layout:
     """Words get the room they need, the panels share the rest; long flags make a row higher."""
-    words = [wrapped(flag_words(one), FLAGS, FINE) for one in rows.iter_rows(named=True)]
-    label = MARGIN + min(LONGEST, widest(rows["label"], SMALL)) + 0.1
-    flags = widest((line for lines in words for line in lines), FINE)
-    right = WIDTH - MARGIN - (flags + 0.12 if flags else 0)
-    ranks = widest((_rank(one) for one in rows.iter_rows(named=True)), SMALL)
-    room = right - max(ranks, width_of("Rank", SMALL, "bold")) - 0.2 - label
+    words = [
+        style.wrapped(figure_data.flag_words(one), FLAGS, style.FINE)
+        for one in rows.iter_rows(named=True)
+    ]
+    label = style.MARGIN + min(LONGEST, style.widest(rows["label"], style.SMALL)) + 0.1
+    flags = style.widest((line for lines in words for line in lines), style.FINE)
+    right = style.WIDTH - style.MARGIN - (flags + 0.12 if flags else 0)
+    ranks = style.widest((_rank(one) for one in rows.iter_rows(named=True)), style.SMALL)
+    room = right - max(ranks, style.width_of("Rank", style.SMALL, "bold")) - 0.2 - label
     pitch = 0.19 if len(rows) <= 30 else 0.15
-    heights = [max(pitch, len(lines) * line_height(FINE) + 0.03) for lines in words]
+    heights = [max(pitch, len(lines) * style.line_height(style.FINE) + 0.03) for lines in words]
     score, source = (label, room), None
     if rows["source"].is_not_null().any():
         score = (label, 0.66 * (room - 0.2))
         source = (label + score[1] + 0.2, room - 0.2 - score[1])
     edges = list(accumulate(heights, initial=0.0))
-    return Layout(label, score, source, right, WIDTH - MARGIN - flags, words, edges)
+    return Layout(label, score, source, right, style.WIDTH - style.MARGIN - flags, words, edges)
 
 
-def _heads(data: Data, layout: Layout) -> list[tuple[float, str, list[str]]]:
+def _heads(data: FigureData, layout: Layout) -> list[tuple[float, str, list[str]]]:
     """The columns' titles: where, how aligned, and their lines."""
     heads = [(layout.score[0], "left", ["STAMP"]), (layout.rank, "right", ["Rank"])]
     if layout.source is not None:
-        text = f"Source {metric_name(data, SOURCE)}"
-        heads.append((layout.source[0], "left", wrapped(text, layout.source[1], SMALL, "bold")))
+        text = f"Source {figure_data.metric_name(data, SOURCE)}"
+        heads.append(
+            (layout.source[0], "left", style.wrapped(text, layout.source[1], style.SMALL, "bold"))
+        )
     if any(layout.words):
         heads.append((layout.flags, "left", ["Flags"]))
     return heads
@@ -138,26 +120,28 @@ def _words(page: Axes, rows: pl.DataFrame, layout: Layout, top: float) -> None:
     """Labels on the left, rank intervals and flags on the right, on bands that lead the eye."""
     for at, one in enumerate(rows.iter_rows(named=True)):
         y, lines = top + layout.middles[at], layout.words[at]
-        label = shortened(one["label"], layout.label - MARGIN - 0.1, SMALL)
-        page.text(layout.label - 0.1, y, label, size=SMALL, ha="right", va="center")
-        page.text(layout.rank, y, _rank(one), size=SMALL, ha="right", va="center")
-        start = y - len(lines) * line_height(FINE) / 2
-        write(page, layout.flags, start, lines, FINE, style="italic")
+        label = style.shortened(one["label"], layout.label - style.MARGIN - 0.1, style.SMALL)
+        page.text(layout.label - 0.1, y, label, size=style.SMALL, ha="right", va="center")
+        page.text(layout.rank, y, _rank(one), size=style.SMALL, ha="right", va="center")
+        start = y - len(lines) * style.line_height(style.FINE) / 2
+        style.write(page, layout.flags, start, lines, style.FINE, style="italic")
         if at % 2 == 0:
-            inset = MARGIN / 2 / WIDTH
+            inset = style.MARGIN / 2 / style.WIDTH
             edges = (top + layout.edges[at], top + layout.edges[at + 1])
             page.axhspan(*edges, inset, 1 - inset, color=BAND, lw=0)
     counted = int(rows["counted"].sum())
     if 0 < counted < len(rows):
         y = top + layout.edges[counted]
-        page.plot([MARGIN / 2, WIDTH - MARGIN / 2], [y, y], color=MUTED, lw=0.7)
+        page.plot(
+            [style.MARGIN / 2, style.WIDTH - style.MARGIN / 2], [y, y], color=style.MUTED, lw=0.7
+        )
 
 
 def _panels(figure: Figure, rows: pl.DataFrame, layout: Layout, top: float) -> None:
     """The scores, and the source metric where there is one; their y is in inches."""
-    key, size = key_of(rows["objective"], rows["family"]), 4.8 if len(rows) <= 30 else 4.0
+    key, size = style.key_of(rows["objective"], rows["family"]), 4.8 if len(rows) <= 30 else 4.0
     axes = _panel(figure, layout, layout.score, top, "score", 6)
-    axes.set_xlim(*limits(rows, "low", "score", "high"))
+    axes.set_xlim(*style.limits(rows, "low", "score", "high"))
     for y, one in zip(layout.middles, rows.iter_rows(named=True), strict=True):
         paint, model = key.paints[one["objective"]], one["model"]
         if one["low"] is not None and one["high"] is not None:
@@ -165,31 +149,33 @@ def _panels(figure: Figure, rows: pl.DataFrame, layout: Layout, top: float) -> N
             axes.plot(ends, [y, y], color=paint.colour, lw=1.4, gid=f"interval:{model}")
         if one["score"] is not None:
             place, shape = (one["score"], y), key.shapes[one["family"]]
-            mark(axes, place, paint, shape, size, one["counted"], f"point:{model}")
+            style.mark(axes, place, paint, shape, size, one["counted"], f"point:{model}")
         else:
             middle = sum(axes.get_xlim()) / 2
-            axes.text(middle, y, "no score", size=FINE, ha="center", va="center", style="italic")
+            axes.text(
+                middle, y, "no score", size=style.FINE, ha="center", va="center", style="italic"
+            )
     if layout.source is not None:
         _source(_panel(figure, layout, layout.source, top, "source", 4), rows, layout)
 
 
 def _source(axes: Axes, rows: pl.DataFrame, layout: Layout) -> None:
-    half = Z * pl.col("source_se").fill_null(0)
+    half = style.Z * pl.col("source_se").fill_null(0)
     ends = rows.with_columns(down=pl.col("source") - half, up=pl.col("source") + half)
-    axes.set_xlim(*limits(ends, "down", "up"))
+    axes.set_xlim(*style.limits(ends, "down", "up"))
     for y, one in zip(layout.middles, ends.iter_rows(named=True), strict=True):
         if one["source"] is not None:
             axes.plot([one["down"], one["up"]], [y, y], color="#a6a6a6", lw=1.0)
-            style: dict[str, Any] = {"marker": "d", "ms": 4.5, "mfc": "#737373", "mec": "none"}
+            props: dict[str, Any] = {"marker": "d", "ms": 4.5, "mfc": "#737373", "mec": "none"}
             gid = f"source:{one['model']}"
-            axes.plot([one["source"]], [y], ls="none", gid=gid, clip_on=False, **style)
+            axes.plot([one["source"]], [y], ls="none", gid=gid, clip_on=False, **props)
 
 
 def _panel(
     figure: Figure, layout: Layout, column: tuple[float, float], top: float, label: str, ticks: int
 ) -> Axes:
     left, width = column
-    axes = panel(figure, (left, top, width, layout.edges[-1]), label, facecolor="none")
+    axes = style.panel(figure, (left, top, width, layout.edges[-1]), label, facecolor="none")
     axes.set(ylim=(layout.edges[-1], 0), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
@@ -198,10 +184,10 @@ def _panel(
     return axes
 
 
-def _note(data: Data, rows: pl.DataFrame) -> str:
+def _note(data: FigureData, rows: pl.DataFrame) -> str:
     parts = ["Rank: among all models, by score."]
     if rows["rank_low"].is_not_null().any():
-        parts = [f"Rank: {interval_name(data)} of the rank among all scored models."]
+        parts = [f"Rank: {figure_data.interval_name(data)} of the rank among all scored models."]
     if rows["source_se"].is_not_null().any():
         parts.append("Grey: source metric, bars of ±1.96 standard errors.")
     if rows["degenerate"].any():

@@ -12,47 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.config.view_names import SOURCE
-from stamp.report.outcomes import MEAN
-from stamp.report.plot.data import (
-    DASH,
-    RHO,
-    SOURCE_METRIC,
-    Data,
-    board,
-    correlation,
-    flag_words,
-    interval_name,
-    metric_name,
-    outcome_title,
-    outcome_values,
-    rho_text,
-    shown_outcomes,
-)
-from stamp.report.plot.style import (
-    FAINT,
-    INK,
-    INNER,
-    MARGIN,
-    SMALL,
-    WIDTH,
-    Key,
-    heading,
-    heading_height,
-    key_of,
-    legend,
-    legend_blocks,
-    line_height,
-    look,
-    mark,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    widest,
-    wrapped,
-    write,
-)
+from stamp.report.outcomes import MEAN, shown_outcomes
+from stamp.report.plot import figure_data, style
+from stamp.report.plot.figure_data import FigureData
+from stamp.report.wording import DASH, RHO
 from stamp.stats.ranks import mid_ranks
 
 LONGEST = 1.85  # inches: the widest label of a slope chart
@@ -86,21 +49,25 @@ class Chart:
         return self.top + (slot + 0.5) * self.pitch
 
 
-@look()
-def draw(data: Data) -> tuple[Figure, pl.DataFrame]:
+@style.look()
+def draw(data: FigureData) -> tuple[Figure, pl.DataFrame]:
     """The slope chart, or the rank intervals alone where there is no outcome; and its table."""
-    models, outcome = board(data), ranked_by(data)
+    models, outcome = figure_data.board(data), ranked_by(data)
     if outcome is None:
         return _intervals(data, models)
-    values = outcome_values(data, outcome).select("model", outcome="value")
+    values = figure_data.outcome_values(data, outcome).select("model", outcome="value")
     models = models.join(values, on="model", how="left", maintain_order="left")
     sides = {name: side(models, name) for name in ("score", "outcome", "source")}
     return _slopes(data, models, sides, outcome), _table(models, sides)
 
 
-def ranked_by(data: Data) -> str | None:
+def ranked_by(data: FigureData) -> str | None:
     """The outcome to rank by: the mean of the targets, or the only one; None if there is none."""
-    names = [name for name in shown_outcomes(data) if not outcome_values(data, name).is_empty()]
+    names = [
+        name
+        for name in shown_outcomes(data.outcomes)
+        if not figure_data.outcome_values(data, name).is_empty()
+    ]
     return names[-1] if MEAN in names or len(names) == 1 else None
 
 
@@ -138,81 +105,87 @@ def _table(models: pl.DataFrame, sides: Mapping[str, Side]) -> pl.DataFrame:
     )
 
 
-def _slopes(data: Data, models: pl.DataFrame, sides: Mapping[str, Side], outcome: str) -> Figure:
+def _slopes(
+    data: FigureData, models: pl.DataFrame, sides: Mapping[str, Side], outcome: str
+) -> Figure:
     texts, aside = data.texts, not models["counted"].all()
     third = bool(sides["source"].slots)
     subtitle = "Models ranked by STAMP, by what they reached on the targets"
     subtitle += " and by the source metric" if third else ""
-    top = heading_height(texts["title"], subtitle)
+    top = style.heading_height(texts["title"], subtitle)
     chart = _chart(models, sides, third, top)
     heads = _heads(data, outcome, chart)
-    over = (max(len(lines) for *_, lines in heads) + 1) * line_height(SMALL) + 0.1
+    over = (max(len(lines) for *_, lines in heads) + 1) * style.line_height(style.SMALL) + 0.1
     chart = _chart(models, sides, third, top + over)
     bottom = chart.y(len(models)) + 0.04
-    blocks = legend_blocks(
-        key_of(models["objective"], models["family"]),
+    blocks = style.legend_blocks(
+        style.key_of(models["objective"], models["family"]),
         "degenerate or excluded, dashed lines: without a rank" if aside else "",
     )
-    foot = legend(blocks, MARGIN, bottom, INNER)
+    foot = style.legend(blocks, style.MARGIN, bottom, style.INNER)
     note = _note(aside)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], subtitle)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
     for x, align, lines in heads:
-        start = chart.top - 0.06 - (len(lines) + 1) * line_height(SMALL)
-        write(page, x, start, lines, SMALL, ha=align, weight="bold")
+        start = chart.top - 0.06 - (len(lines) + 1) * style.line_height(style.SMALL)
+        style.write(page, x, start, lines, style.SMALL, ha=align, weight="bold")
     _agreement(page, data, outcome, chart)
     _rows(page, models, sides, chart)
-    legend(blocks, MARGIN, bottom, INNER, axes=page)
-    notes(page, note, texts["notice"])
+    style.legend(blocks, style.MARGIN, bottom, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
     return figure
 
 
 def _chart(models: pl.DataFrame, sides: Mapping[str, Side], third: bool, top: float) -> Chart:
     """Labels and ranks as wide as they need, and what remains for the lines."""
-    label = min(LONGEST, widest(models["label"], SMALL))
+    label = min(LONGEST, style.widest(models["label"], style.SMALL))
     found = (_rank(rank) for one in sides.values() for rank in (*one.ranks.values(), None))
-    rank = widest(found, SMALL)
-    score = MARGIN + label + rank + 2 * GAP
+    rank = style.widest(found, style.SMALL)
+    score = style.MARGIN + label + rank + 2 * GAP
     words = label + rank + 4 * GAP
-    source = WIDTH - MARGIN - rank - GAP if third else None
+    source = style.WIDTH - style.MARGIN - rank - GAP if third else None
     if source is None:
-        outcome = (WIDTH - MARGIN - max(HEAD, label + rank + 2 * GAP), WIDTH)
+        outcome = (style.WIDTH - style.MARGIN - max(HEAD, label + rank + 2 * GAP), style.WIDTH)
     else:
         slope = (source - score - words) / 2
         outcome = (score + slope, score + slope + words)
     return Chart(score, outcome, source, label, rank, top, _pitch(len(models)))
 
 
-def _heads(data: Data, outcome: str, chart: Chart) -> list[tuple[float, str, list[str]]]:
+def _heads(data: FigureData, outcome: str, chart: Chart) -> list[tuple[float, str, list[str]]]:
     """The columns' titles: where, how aligned, and their lines."""
     wide = chart.label + chart.number + GAP
-    reached = f"by {metric_name(data, outcome)}, {outcome_title(data, outcome)}"
+    reached = (
+        f"by {figure_data.metric_name(data, outcome)}, {figure_data.outcome_title(data, outcome)}"
+    )
     if outcome == MEAN:
         reached = reached.replace("Mean", "mean")
     heads = [
         (chart.score, "right", ["by STAMP"]),
-        (chart.outcome[0], "left", wrapped(reached, max(HEAD, wide), SMALL, "bold")),
+        (chart.outcome[0], "left", style.wrapped(reached, max(HEAD, wide), style.SMALL, "bold")),
     ]
     if chart.source is not None:
-        text = f"by source {metric_name(data, SOURCE)}"
-        heads.append((WIDTH - MARGIN, "right", wrapped(text, 1.0, SMALL, "bold")))
+        text = f"by source {figure_data.metric_name(data, SOURCE)}"
+        heads.append(
+            (style.WIDTH - style.MARGIN, "right", style.wrapped(text, 1.0, style.SMALL, "bold"))
+        )
     return heads
 
 
-def _agreement(page: Axes, data: Data, outcome: str, chart: Chart) -> None:
+def _agreement(page: Axes, data: FigureData, outcome: str, chart: Chart) -> None:
     """Over each pair of columns, how well their ranks agree."""
     pairs = [("stamp", chart.score, chart.outcome[0])]
     if chart.source is not None:
-        pairs.append((SOURCE_METRIC, chart.outcome[1], chart.source))
+        pairs.append((figure_data.SOURCE_METRIC, chart.outcome[1], chart.source))
     for predictor, start, end in pairs:
-        text = rho_text(correlation(data, outcome, predictor))
-        top = chart.top - 0.03 - line_height(SMALL)
-        write(page, (start + end) / 2, top, text, SMALL, ha="center")
+        text = figure_data.rho_text(figure_data.correlation(data, outcome, predictor))
+        top = chart.top - 0.03 - style.line_height(style.SMALL)
+        style.write(page, (start + end) / 2, top, text, style.SMALL, ha="center")
 
 
 def _rows(page: Axes, models: pl.DataFrame, sides: Mapping[str, Side], chart: Chart) -> None:
     """Every model's words, marks and lines."""
-    key, size = key_of(models["objective"], models["family"]), _size(len(models))
+    key, size = style.key_of(models["objective"], models["family"]), _size(len(models))
     ends: dict[str, tuple[float, ...]] = {"score": (chart.score,), "outcome": chart.outcome}
     if chart.source is None:
         ends["outcome"] = chart.outcome[:1]
@@ -225,16 +198,16 @@ def _rows(page: Axes, models: pl.DataFrame, sides: Mapping[str, Side], chart: Ch
             for x in xs if name in y else ():
                 gid = f"point:{name}:{model}"
                 paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
-                mark(page, (x, y[name]), paint, shape, size, one["counted"], gid)
+                style.mark(page, (x, y[name]), paint, shape, size, one["counted"], gid)
         for name, across in (("score", chart.outcome[0]), ("source", chart.outcome[1])):
             if name in y and "outcome" in y:
                 xs, ys = (ends[name][0], across), (y[name], y["outcome"])
-                style = _line(one, sides[name], sides["outcome"], key)
-                page.plot(xs, ys, gid=f"slope:{name}:{model}", zorder=2, **style)
+                props = _line(one, sides[name], sides["outcome"], key)
+                page.plot(xs, ys, gid=f"slope:{name}:{model}", zorder=2, **props)
         _words(page, one, sides, chart, y)
 
 
-def _line(one: Mapping[str, Any], here: Side, there: Side, key: Key) -> dict[str, Any]:
+def _line(one: Mapping[str, Any], here: Side, there: Side, key: style.Key) -> dict[str, Any]:
     """The look of a line: up to five times as thick where the two ranks are far apart."""
     first, second = here.ranks.get(one["model"]), there.ranks.get(one["model"])
     if first is None or second is None:
@@ -251,20 +224,20 @@ def _words(
     y: Mapping[str, float],
 ) -> None:
     """A model's label beside its score and its outcome, and its rank beside every mark."""
-    label = shortened(one["label"], chart.label, SMALL)
-    ink = INK if one["counted"] else "#595959"
-    style: dict[str, Any] = {"color": ink, "size": SMALL, "va": "center"}
+    label = style.shortened(one["label"], chart.label, style.SMALL)
+    ink = style.INK if one["counted"] else "#595959"
+    props: dict[str, Any] = {"color": ink, "size": style.SMALL, "va": "center"}
     rank = {name: _rank(found.ranks.get(one["model"])) for name, found in sides.items()}
     if "score" in y:
         x = chart.score - GAP
-        page.text(x, y["score"], rank["score"], ha="right", **style)
-        page.text(x - chart.number - GAP, y["score"], label, ha="right", **style)
+        page.text(x, y["score"], rank["score"], ha="right", **props)
+        page.text(x - chart.number - GAP, y["score"], label, ha="right", **props)
     if "outcome" in y:
         x = chart.outcome[0] + GAP + chart.number
-        page.text(x, y["outcome"], rank["outcome"], ha="right", **style)
-        page.text(x + GAP, y["outcome"], label, ha="left", **style)
+        page.text(x, y["outcome"], rank["outcome"], ha="right", **props)
+        page.text(x + GAP, y["outcome"], label, ha="left", **props)
     if "source" in y:
-        page.text(WIDTH - MARGIN, y["source"], rank["source"], ha="right", **style)
+        page.text(style.WIDTH - style.MARGIN, y["source"], rank["source"], ha="right", **props)
 
 
 def _note(aside: bool) -> str:
@@ -294,48 +267,52 @@ def _size(count: int) -> float:
     return 5.5 if count <= 30 else 4.5
 
 
-def _intervals(data: Data, models: pl.DataFrame) -> tuple[Figure, pl.DataFrame]:
+def _intervals(data: FigureData, models: pl.DataFrame) -> tuple[Figure, pl.DataFrame]:
     """Every model's median rank and its interval, where there is no outcome to compare with."""
     rows = models.sort("rank", "score", "model", descending=[False, True, False], nulls_last=True)
-    texts, key = data.texts, key_of(models["objective"], models["family"])
+    texts, key = data.texts, style.key_of(models["objective"], models["family"])
     subtitle = "Models ranked by STAMP; there is no outcome on targets to compare the ranks with"
-    top, pitch = heading_height(texts["title"], subtitle), _pitch(len(rows))
+    top, pitch = style.heading_height(texts["title"], subtitle), _pitch(len(rows))
     bottom = top + len(rows) * pitch + 0.45
     aside = "" if models["counted"].all() else "degenerate or excluded"
-    blocks = legend_blocks(key, aside)
-    foot = legend(blocks, MARGIN, bottom, INNER)
+    blocks = style.legend_blocks(key, aside)
+    foot = style.legend(blocks, style.MARGIN, bottom, style.INNER)
     note = "Marks: median rank over bootstrap draws of all scores. "
-    note += f"Bars: {interval_name(data)} of the rank."
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], subtitle)
-    legend(blocks, MARGIN, bottom, INNER, axes=page)
-    notes(page, note, texts["notice"])
-    wide = min(2.4, widest(rows["label"], SMALL))
-    left = MARGIN + wide + 0.1
-    axes = panel(figure, (left, top, WIDTH - left - MARGIN, len(rows) * pitch), "ranks")
+    note += f"Bars: {figure_data.interval_name(data)} of the rank."
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
+    style.legend(blocks, style.MARGIN, bottom, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
+    wide = min(2.4, style.widest(rows["label"], style.SMALL))
+    left = style.MARGIN + wide + 0.1
+    axes = style.panel(
+        figure, (left, top, style.WIDTH - left - style.MARGIN, len(rows) * pitch), "ranks"
+    )
     axes.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0.4, len(rows) + 0.6), yticks=[])
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
     axes.grid(True, axis="x")
     axes.set_xlabel("rank by STAMP (1 is the best)", labelpad=2)
     for at, one in enumerate(rows.iter_rows(named=True)):
-        text = shortened(one["label"], wide, SMALL)
-        page.text(left - 0.08, top + (at + 0.5) * pitch, text, size=SMALL, ha="right", va="center")
+        text = style.shortened(one["label"], wide, style.SMALL)
+        page.text(
+            left - 0.08, top + (at + 0.5) * pitch, text, size=style.SMALL, ha="right", va="center"
+        )
         _interval(axes, at, one, key, _size(len(rows)))
     what = ["model", "label", "family", "objective", "counted", "degenerate", "excluded", "score"]
     return figure, rows.select(*what, "rank", "rank_low", "rank_high")
 
 
-def _interval(axes: Axes, at: int, one: Mapping[str, Any], key: Key, size: float) -> None:
+def _interval(axes: Axes, at: int, one: Mapping[str, Any], key: style.Key, size: float) -> None:
     if one["rank"] is None:
-        words = f"no rank: {flag_words(one) or 'no score'}"
-        axes.text(0.7, at, words, size=SMALL, va="center", ha="left")
+        words = f"no rank: {figure_data.flag_words(one) or 'no score'}"
+        axes.text(0.7, at, words, size=style.SMALL, va="center", ha="left")
         return
     paint, model = key.paints[one["objective"]], one["model"]
-    axes.axhline(at, color=FAINT, lw=0.5, zorder=1)
-    style: dict[str, Any] = {"color": paint.colour, "lw": 1.4}
+    axes.axhline(at, color=style.FAINT, lw=0.5, zorder=1)
+    props: dict[str, Any] = {"color": paint.colour, "lw": 1.4}
     if not one["counted"]:
-        style = {"color": GREY, "lw": 1.2, "ls": DASHES}
+        props = {"color": GREY, "lw": 1.2, "ls": DASHES}
     ends = [one["rank_low"], one["rank_high"]]
-    axes.plot(ends, [at, at], zorder=2, gid=f"interval:{model}", **style)
+    axes.plot(ends, [at, at], zorder=2, gid=f"interval:{model}", **props)
     place, shape = (one["rank"], at), key.shapes[one["family"]]
-    mark(axes, place, paint, shape, size, one["counted"], f"point:{model}")
+    style.mark(axes, place, paint, shape, size, one["counted"], f"point:{model}")

@@ -11,31 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.plot.style import (
-    FINE,
-    INK,
-    INNER,
-    MARGIN,
-    PAINTS,
-    SMALL,
-    WIDTH,
-    heading,
-    heading_height,
-    limits,
-    line_height,
-    look,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    width_of,
-    write,
-)
+from stamp.report.plot import style
 
 LEFT, BETWEEN, UNDER = 0.62, 0.12, 0.3  # inches: y labels, between columns, x labels
 GAP, ROW = 0.05, 0.14  # inches: between metric and loss, between rows
-METRIC, LOSS, STAGE = PAINTS[0][0], "#808080", "#efefef"
+METRIC, LOSS, STAGE = style.PAINTS[0][0], "#808080", "#efefef"
 SCHEMA = {
     "label": pl.String,
     "epoch": pl.Int64,
@@ -63,7 +43,7 @@ class Grid:
 
     @property
     def title(self) -> float:
-        return line_height(SMALL) + line_height(FINE) + 0.03
+        return style.line_height(style.SMALL) + style.line_height(style.FINE) + 0.03
 
     @property
     def row(self) -> float:
@@ -83,7 +63,7 @@ class Grid:
         return at + self.columns >= self.count
 
 
-@look()
+@style.look()
 def draw(
     records: Mapping[str, Mapping[str, Any]], texts: Mapping[str, Any]
 ) -> tuple[Figure, pl.DataFrame]:
@@ -91,21 +71,21 @@ def draw(
     table = epochs(records)
     name = "macro-AUROC" if texts["task"] == "multilabel" else "accuracy"
     subtitle = f"Fine-tuning: {name} on the validation images, and below it the loss, by epoch"
-    top = heading_height(texts["title"], subtitle)
+    top = style.heading_height(texts["title"], subtitle)
     grid = _grid(len(records), _key(name, top))
     note = "All panels have the same axes. Losses are with smoothed labels."
-    figure, page = sheet(grid.bottom + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], subtitle)
+    figure, page = style.sheet(grid.bottom + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
     _key(name, top, page)
-    notes(page, note, texts["notice"])
+    style.notes(page, note, texts["notice"])
     for at, label in enumerate(records):
         rows = table.filter(pl.col("label") == label)
         left, top = grid.place(at)
         _title(page, left, top, grid.width, rows)
         place = (left, top + grid.title, grid.width, grid.metric)
-        upper = panel(figure, place, f"metric:{label}")
+        upper = style.panel(figure, place, f"metric:{label}")
         place = (left, top + grid.title + grid.metric + GAP, grid.width, grid.loss)
-        lower = panel(figure, place, f"loss:{label}")
+        lower = style.panel(figure, place, f"loss:{label}")
         _axes(upper, lower, table, first=at % grid.columns == 0, last=grid.last(at), name=name)
         _lines(upper, lower, rows)
     return figure, table
@@ -124,7 +104,7 @@ def epochs(records: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
 def _grid(count: int, top: float) -> Grid:
     """Few models get large panels, many get small ones."""
     least = {1: 2, 2: 2, 3: 3}.get(count, 4 if count <= 12 else 5 if count <= 20 else 6)
-    width = (WIDTH - LEFT - MARGIN - (least - 1) * BETWEEN) / least
+    width = (style.WIDTH - LEFT - style.MARGIN - (least - 1) * BETWEEN) / least
     return Grid(least, count, width, min(1.2, 0.62 * width), min(0.6, 0.34 * width), top)
 
 
@@ -135,34 +115,36 @@ def _key(name: str, top: float, axes: Axes | None = None) -> float:
     """
     entries: dict[str, dict[str, Any]] = {
         name: {"color": METRIC, "lw": 1.2},
-        "best epoch, kept": {"marker": "o", "color": METRIC, "mec": INK, "ms": 4},
+        "best epoch, kept": {"marker": "o", "color": METRIC, "mec": style.INK, "ms": 4},
         "training loss": {"color": LOSS, "lw": 1.0},
         "validation loss": {"color": LOSS, "lw": 1.0, "ls": (0, (2, 1.5))},
         "first stage: classifier alone": {"color": STAGE, "lw": 7},
     }
-    x = MARGIN
-    for text, style in entries.items():
-        end = x + 0.28 + width_of(text, SMALL)
-        if x > MARGIN and end > MARGIN + INNER:
-            x, top = MARGIN, top + line_height(SMALL)
-            end = x + 0.28 + width_of(text, SMALL)
+    x = style.MARGIN
+    for text, props in entries.items():
+        end = x + 0.28 + style.width_of(text, style.SMALL)
+        if x > style.MARGIN and end > style.MARGIN + style.INNER:
+            x, top = style.MARGIN, top + style.line_height(style.SMALL)
+            end = x + 0.28 + style.width_of(text, style.SMALL)
         if axes is not None:
-            at = [x + 0.11] if "marker" in style else [x, x + 0.22]
-            middle = [top + line_height(SMALL) / 2] * len(at)
-            axes.plot(at, middle, mew=0.4, solid_capstyle="butt", **style)
-            write(axes, x + 0.28, top, text, SMALL)
+            at = [x + 0.11] if "marker" in props else [x, x + 0.22]
+            middle = [top + style.line_height(style.SMALL) / 2] * len(at)
+            axes.plot(at, middle, mew=0.4, solid_capstyle="butt", **props)
+            style.write(axes, x + 0.28, top, text, style.SMALL)
         x = end + 0.16
-    return top + line_height(SMALL) + 0.12
+    return top + style.line_height(style.SMALL) + 0.12
 
 
 def _title(page: Axes, left: float, top: float, width: float, rows: pl.DataFrame) -> None:
     """A model's label, and what its best epoch reached."""
     room = width + BETWEEN - 0.03  # the title may reach over the gap to the next panel
-    label = shortened(rows["label"][0], room, SMALL, "bold")
-    top = write(page, left, top, label, SMALL, weight="bold")
+    label = style.shortened(rows["label"][0], room, style.SMALL, "bold")
+    top = style.write(page, left, top, label, style.SMALL, weight="bold")
     best = rows.row(by_predicate=pl.col("best"), named=True)
     words = f"{best['metric']:.3f} in epoch {best['epoch']}"
-    write(page, left, top, shortened(words, width, FINE), FINE, color="#404040")
+    style.write(
+        page, left, top, style.shortened(words, width, style.FINE), style.FINE, color="#404040"
+    )
 
 
 def _axes(
@@ -170,8 +152,8 @@ def _axes(
 ) -> None:
     """The same limits for all models; numbers and names only at the left and at the foot."""
     most = int(table["epoch"].max() or 1)  # type: ignore[arg-type]
-    upper.set_ylim(*limits(table, "metric"))
-    lower.set_ylim(*limits(table, "train_loss", "val_loss"))
+    upper.set_ylim(*style.limits(table, "metric"))
+    lower.set_ylim(*style.limits(table, "train_loss", "val_loss"))
     names = (name.removeprefix("macro-"), "loss")
     for axes, what, ticks in zip((upper, lower), names, (4, 2), strict=True):
         axes.set_xlim(0.5, most + 0.5)
@@ -179,14 +161,14 @@ def _axes(
         axes.set_axisbelow(True)
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
-        axes.tick_params(labelsize=FINE, pad=1.5, labelleft=first)
+        axes.tick_params(labelsize=style.FINE, pad=1.5, labelleft=first)
         if first:
-            axes.set_ylabel(what, fontsize=SMALL)
-            axes.yaxis.set_label_coords(-0.44 / axes.get_position().width / WIDTH, 0.5)
+            axes.set_ylabel(what, fontsize=style.SMALL)
+            axes.yaxis.set_label_coords(-0.44 / axes.get_position().width / style.WIDTH, 0.5)
     upper.tick_params(labelbottom=False)
     lower.tick_params(labelbottom=last)
     if last:
-        lower.set_xlabel("epoch", fontsize=SMALL, labelpad=1)
+        lower.set_xlabel("epoch", fontsize=style.SMALL, labelpad=1)
 
 
 def _lines(upper: Axes, lower: Axes, rows: pl.DataFrame) -> None:
@@ -202,5 +184,5 @@ def _lines(upper: Axes, lower: Axes, rows: pl.DataFrame) -> None:
     dashed: dict[str, Any] = {"color": LOSS, "lw": 1.0, "ls": (0, (2, 1.5))}
     lower.plot(x, rows["val_loss"], gid=f"val:{label}", **dashed, **alone)
     best = rows.filter("best")
-    mark: dict[str, Any] = {"marker": "o", "ms": 3.6, "mec": INK, "mew": 0.4, "color": METRIC}
+    mark: dict[str, Any] = {"marker": "o", "ms": 3.6, "mec": style.INK, "mew": 0.4, "color": METRIC}
     upper.plot(best["epoch"], best["metric"], gid=f"best:{label}", zorder=4, **mark)

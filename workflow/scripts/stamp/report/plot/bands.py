@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.plot.data import METRICS, number
-from stamp.report.plot.style import (
-    BODY,
-    FINE,
-    INK,
-    MARGIN,
-    MUTED,
-    SMALL,
-    WIDTH,
-    line_height,
-    panel,
-    shortened,
-    widest,
-    wrapped,
-    write,
-)
+from stamp.report.plot import figure_data, style
+from stamp.report.wording import short_number
 
 BETWEEN, UNDER = 0.28, 0.42  # inches: between two panels, and under one for its axis
 LONGEST = 1.5  # inches: the widest name of a row
@@ -56,17 +42,17 @@ class Bands:
     @property
     def left(self) -> float:
         """Where the panels begin: after the names of the rows."""
-        return MARGIN + min(LONGEST, widest(self.names, SMALL)) + 0.1
+        return style.MARGIN + min(LONGEST, style.widest(self.names, style.SMALL)) + 0.1
 
     @property
     def width(self) -> float:
         """The width of a panel."""
         count = min(self.columns, len(self.panels))
-        return (WIDTH - MARGIN - self.left - (count - 1) * BETWEEN - 0.05) / count
+        return (style.WIDTH - style.MARGIN - self.left - (count - 1) * BETWEEN - 0.05) / count
 
     def lines(self, band: Sequence[Panel]) -> list[list[str]]:
         """The words over each panel of a band."""
-        return [wrapped(one.words, self.width, FINE) for one in band]
+        return [style.wrapped(one.words, self.width, style.FINE) for one in band]
 
     @property
     def bands(self) -> list[Sequence[Panel]]:
@@ -78,32 +64,41 @@ class Bands:
     def head(self, band: Sequence[Panel]) -> float:
         """The height of what stands over the panels of a band."""
         most = max(map(len, self.lines(band)))
-        return line_height(SMALL) + most * line_height(FINE) + 0.08
+        return style.line_height(style.SMALL) + most * style.line_height(style.FINE) + 0.08
 
     @property
     def total(self) -> float:
         """The height of all bands with the title over them."""
-        over = line_height(BODY) + 0.04 if self.title else 0.0
+        over = style.line_height(style.BODY) + 0.04 if self.title else 0.0
         return over + sum(self.head(band) + self.height + UNDER for band in self.bands)
 
     def draw(self, figure: Figure, page: Axes, top: float) -> dict[str, Axes]:
         """Write titles and words from ``top`` on, and make the panels, by their quantity."""
         found = {}
         if self.title:
-            style: dict[str, Any] = {"weight": "bold"}
-            top = write(page, MARGIN, top, shortened(self.title, 6, BODY, "bold"), BODY, **style)
+            props: dict[str, Any] = {"weight": "bold"}
+            top = style.write(
+                page,
+                style.MARGIN,
+                top,
+                style.shortened(self.title, 6, style.BODY, "bold"),
+                style.BODY,
+                **props,
+            )
             top += 0.04
         for band in self.bands:
             start = top + self.head(band)
             for at, (one, words) in enumerate(zip(band, self.lines(band), strict=True)):
                 left = self.left + at * (self.width + BETWEEN)
-                title = shortened(one.title, self.width, SMALL, "bold")
-                below = write(page, left, top, title, SMALL, weight="bold")
-                write(page, left, below, words, FINE, color="#404040")
+                title = style.shortened(one.title, self.width, style.SMALL, "bold")
+                below = style.write(page, left, top, title, style.SMALL, weight="bold")
+                style.write(page, left, below, words, style.FINE, color="#404040")
                 place = (left, start, self.width, self.height)
-                axes = panel(figure, place, f"{self.title}:{one.of}" if self.title else one.of)
-                room = shortened(one.axis, self.width + BETWEEN - 0.1, SMALL)
-                axes.set_xlabel(room, size=SMALL, labelpad=2)
+                axes = style.panel(
+                    figure, place, f"{self.title}:{one.of}" if self.title else one.of
+                )
+                room = style.shortened(one.axis, self.width + BETWEEN - 0.1, style.SMALL)
+                axes.set_xlabel(room, size=style.SMALL, labelpad=2)
                 axes.set_yticks([])
                 axes.spines["left"].set_visible(False)
                 most = max(2, int(self.width / 0.45))
@@ -117,7 +112,7 @@ class Bands:
     def tops(self, top: float) -> list[float]:
         """Where the panels of each band begin, in inches, if the first band begins at ``top``."""
         found = []
-        top += line_height(BODY) + 0.04 if self.title else 0.0
+        top += style.line_height(style.BODY) + 0.04 if self.title else 0.0
         for band in self.bands:
             found.append(top + self.head(band))
             top += self.head(band) + self.height + UNDER
@@ -127,7 +122,7 @@ class Bands:
 def axis_name(rows: pl.DataFrame) -> str:
     """What the values of a quantity are: its metric as a reader knows it, or the score."""
     metric = rows["metric"].drop_nulls()
-    return METRICS.get(metric[0], metric[0]) if len(metric) else "STAMP"
+    return figure_data.METRICS.get(metric[0], metric[0]) if len(metric) else "STAMP"
 
 
 def quantities(models: pl.DataFrame, most: int, last: str) -> list[str]:
@@ -138,22 +133,17 @@ def quantities(models: pl.DataFrame, most: int, last: str) -> list[str]:
     return [name for name in names if name in (names[0], last)] if last in names else names[:most]
 
 
-def level_text(texts: Mapping[str, Any]) -> str:
-    """The level of the study's intervals."""
-    return f"{100 * texts['level']:g} %"
-
-
 def rho_bars(axes: Axes, rows: pl.DataFrame, order: Sequence[str], first: str) -> None:
     """A bar with its interval and its number for each of ``order``, by the column ``predictor``."""
     axes.set(ylim=(len(order), 0), xlim=(-1.05, 1.5))
     axes.set_xticks([-1, -0.5, 0, 0.5, 1])
     axes.spines["bottom"].set_bounds(-1, 1)  # no rho is beyond: there the numbers stand
     axes.xaxis.label.set_x(1.05 / 2.55)
-    axes.axvline(0, color=MUTED, lw=0.8, zorder=1)
+    axes.axvline(0, color=style.MUTED, lw=0.8, zorder=1)
     known = {row["predictor"]: row for row in rows.iter_rows(named=True)}
     for at, name in enumerate(order):
         row = known.get(name)
-        words: dict[str, Any] = {"size": FINE, "ha": "right", "va": "center"}
+        words: dict[str, Any] = {"size": style.FINE, "ha": "right", "va": "center"}
         if row is None or row["rho"] is None:
             axes.text(1.48, at + 0.5, "undefined", style="italic", **words)
             continue
@@ -161,12 +151,21 @@ def rho_bars(axes: Axes, rows: pl.DataFrame, order: Sequence[str], first: str) -
         axes.barh(at + 0.5, row["rho"], 0.62, color=colour, zorder=2, gid=f"bar:{name}")
         if row["low"] is not None:
             ends = [row["low"], row["high"]]
-            axes.plot(ends, [at + 0.5] * 2, color=INK, lw=1.0, zorder=3, gid=f"interval:{name}")
-        axes.text(1.48, at + 0.5, number(row["rho"]), **words)
+            axes.plot(
+                ends, [at + 0.5] * 2, color=style.INK, lw=1.0, zorder=3, gid=f"interval:{name}"
+            )
+        axes.text(1.48, at + 0.5, short_number(row["rho"]), **words)
 
 
 def row_names(page: Axes, names: Sequence[str], right: float, top: float, row: float) -> None:
     """The names of a band's rows, each ``row`` inches high, ending at ``right``."""
     for at, name in enumerate(names):
-        text = shortened(name, right - MARGIN, SMALL)
-        write(page, right, top + (at + 0.5) * row - line_height(SMALL) / 2, text, SMALL, ha="right")
+        text = style.shortened(name, right - style.MARGIN, style.SMALL)
+        style.write(
+            page,
+            right,
+            top + (at + 0.5) * row - style.line_height(style.SMALL) / 2,
+            text,
+            style.SMALL,
+            ha="right",
+        )

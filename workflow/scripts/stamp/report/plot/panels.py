@@ -11,25 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stamp.report.main_table import SCORES
-from stamp.report.plot.style import (
-    BODY,
-    FINE,
-    INNER,
-    MARGIN,
-    SMALL,
-    WIDTH,
-    Entry,
-    heading,
-    heading_height,
-    legend,
-    line_height,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    wrapped,
-    write,
-)
+from stamp.report.plot import style
 
 LEFT, BETWEEN, UNDER = 0.56, 0.45, 0.42  # inches: y labels, between columns, x labels
 
@@ -44,8 +26,8 @@ class Header:
 
     @property
     def height(self) -> float:
-        sizes = ((self.title, BODY), (self.rho, SMALL), (self.more, FINE))
-        return sum(len(lines) * line_height(size) for lines, size in sizes) + 0.06
+        sizes = ((self.title, style.BODY), (self.rho, style.SMALL), (self.more, style.FINE))
+        return sum(len(lines) * style.line_height(size) for lines, size in sizes) + 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +50,16 @@ class Grid:
 def columns(count: int) -> tuple[int, float]:
     """How many columns of panels, and how wide each is in inches."""
     many = 2 if count in (1, 2, 4) else 3
-    return many, (WIDTH - LEFT - MARGIN - (many - 1) * BETWEEN) / many
+    return many, (style.WIDTH - LEFT - style.MARGIN - (many - 1) * BETWEEN) / many
 
 
 def header(count: int, title: str, first: str, more: Sequence[str]) -> Header:
     """The texts over one of ``count`` panels, broken into lines of its width."""
     width = columns(count)[1]
     return Header(
-        wrapped(title.replace("_", " "), width, BODY, "bold"),
-        wrapped(first, width, SMALL),
-        [line for text in more for line in wrapped(text, width, FINE)],
+        style.wrapped(title.replace("_", " "), width, style.BODY, "bold"),
+        style.wrapped(first, width, style.SMALL),
+        [line for text in more for line in style.wrapped(text, width, style.FINE)],
     )
 
 
@@ -94,15 +76,15 @@ def grid_of(headers: list[Header], top: float) -> Grid:
 
 
 def legend_place(
-    blocks: dict[str, list[Entry]], grid: Grid, count: int
+    blocks: dict[str, list[style.Entry]], grid: Grid, count: int
 ) -> tuple[float, float, float]:
     """Where the legends go: beside the last panel if a place is free and they fit, else below."""
     if count % grid.columns:
         left = grid.left(count)
-        beside = (left, grid.tops[-1], WIDTH - MARGIN - left)
-        if legend(blocks, *beside) <= grid.bottom:
+        beside = (left, grid.tops[-1], style.WIDTH - style.MARGIN - left)
+        if style.legend(blocks, *beside) <= grid.bottom:
             return beside
-    return MARGIN, grid.bottom, INNER
+    return style.MARGIN, grid.bottom, style.INNER
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +104,20 @@ def lay_out(
     note: str,
     heads: Mapping[str, Header],
     labels: tuple[str, str],
-    blocks: dict[str, list[Entry]],
+    blocks: dict[str, list[style.Entry]],
     extra: float = 0.0,
 ) -> Panels:
     """A figure of one frame an outcome; ``labels`` of x and y stand at the edge of the grid.
 
     ``extra`` inches under the legends stay free, from ``foot``.
     """
-    grid = grid_of(list(heads.values()), heading_height(texts["title"], subtitle))
+    grid = grid_of(list(heads.values()), style.heading_height(texts["title"], subtitle))
     place = legend_place(blocks, grid, len(heads))
-    foot = max(grid.bottom, legend(blocks, *place))
-    figure, page = sheet(foot + extra + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], subtitle)
-    legend(blocks, *place, axes=page)
-    notes(page, note, texts["notice"])
+    foot = max(grid.bottom, style.legend(blocks, *place))
+    figure, page = style.sheet(foot + extra + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
+    style.legend(blocks, *place, axes=page)
+    style.notes(page, note, texts["notice"])
     frames = {}
     for at, (name, head) in enumerate(heads.items()):
         frames[name] = frame_under(figure, page, grid, at, head, labels[1])
@@ -150,13 +132,13 @@ def lay_out(
 def frame_under(figure: Figure, page: Axes, grid: Grid, at: int, head: Header, label: str) -> Axes:
     """The empty frame at a place of the grid, its head over it, the y label left of a row."""
     left, top = grid.left(at), grid.tops[at]
-    below = write(page, left, top - head.height, head.title, BODY, weight="bold")
-    below = write(page, left, below, head.rho, SMALL)
-    write(page, left, below, head.more, FINE, color="#404040")
+    below = style.write(page, left, top - head.height, head.title, style.BODY, weight="bold")
+    below = style.write(page, left, below, head.rho, style.SMALL)
+    style.write(page, left, below, head.more, style.FINE, color="#404040")
     if at % grid.columns == 0:
-        style: dict[str, Any] = {"size": BODY, "rotation": 90, "va": "center", "ha": "center"}
-        page.text(MARGIN, top + grid.height / 2, label, **style)
-    return panel(figure, (left, top, grid.width, grid.height), f"panel:{at}")
+        props: dict[str, Any] = {"size": style.BODY, "rotation": 90, "va": "center", "ha": "center"}
+        page.text(style.MARGIN, top + grid.height / 2, label, **props)
+    return style.panel(figure, (left, top, grid.width, grid.height), f"panel:{at}")
 
 
 def of_targets(rows: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataFrame:

@@ -9,17 +9,17 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from stamp.report.analyses.ablation.table import STAMP, TITLES
-from stamp.report.plot.bands import Bands, Panel, level_text, rho_bars, row_names
-from stamp.report.plot.data import RHO
+from stamp.report.plot import style
+from stamp.report.plot.bands import Bands, Panel, rho_bars, row_names
+from stamp.report.plot.empty import in_words
 from stamp.report.plot.panels import columns
-from stamp.report.plot.style import heading, heading_height, look, notes, notes_height, sheet
-from stamp.report.plot.words import in_words
+from stamp.report.wording import RHO, level_text
 
 ROW = 0.24  # inches: a bar
 SUBTITLE = f"{RHO} of STAMP and of its parts alone with what the models reached on the targets"
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``ablation`` from its table; words where there is nothing."""
     declared = table.filter(pl.col("models") == "declared")
@@ -35,10 +35,10 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     names = ["STAMP" if name == STAMP else title for name, title in TITLES.items()]
     bands = Bands(panels, names, columns(len(panels))[0], ROW * len(names))
     note = _note(rows.row(0, named=True), texts)
-    top = heading_height(texts["title"], SUBTITLE)
-    figure, page = sheet(top + bands.total + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    notes(page, note, texts["notice"])
+    top = style.heading_height(texts["title"], SUBTITLE)
+    figure, page = style.sheet(top + bands.total + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.notes(page, note, texts["notice"])
     frames = bands.draw(figure, page, top)
     for start in bands.tops(top):
         row_names(page, names, bands.left - 0.1, start, ROW)

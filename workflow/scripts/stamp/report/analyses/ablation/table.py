@@ -11,31 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    DESCRIBED,
-    MINUS,
-    RHO,
-    Data,
-    by_model,
-    describe,
-    frame,
-    kept,
-    nothing,
-    number,
-    p_text,
-    why,
-)
-from stamp.report.common_set import (
-    COMPARED,
-    FILTERS,
-    MEMBERSHIPS,
-    SUBSET,
-    Subset,
-    common,
-    compare,
-    memberships,
-)
-from stamp.report.outcomes import MEAN
+from stamp.report import analysis, common_set
+from stamp.report.analysis import AnalysisData
+from stamp.report.common_set import Subset
+from stamp.report.outcomes import MEAN, by_model
+from stamp.report.wording import MINUS, RHO, number, p_text
 from stamp.scoring.stamp import EPSILON
 
 STAMP = "stamp"
@@ -43,51 +23,50 @@ TITLES = {"within": f"{MINUS}SV", "total": "AV", "ratio": "SV/AV", STAMP: f"1 {M
 DIRECTIONS = {"within": 1, "total": 1, "ratio": -1, STAMP: 1}
 TABLE = {
     "models": pl.String,
-    **SUBSET,
+    **common_set.SUBSET,
     "outcome": pl.String,
     "title": pl.String,
     "variant": pl.String,
     "name": pl.String,
     "direction": pl.Int64,
-    **COMPARED,
+    **common_set.COMPARED,
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "within": pl.Float64,
     "total": pl.Float64,
     "ratio": pl.Float64,
-    **MEMBERSHIPS,
+    **common_set.MEMBERSHIPS,
     "reason": pl.String,
 }
-NOTHING = "the study has no targets, so there is no outcome"
 NO_PARTS = "no model has SV and AV, the parts of the score"
 
 
-def parts(data: Data, keys: list[str]) -> dict[str, np.ndarray]:
+def parts(data: AnalysisData, keys: list[str]) -> dict[str, np.ndarray]:
     """SV, AV and their ratio of the models, NaN where a model has none."""
     within, total = (by_model(data.scores, keys, name) for name in ("within", "total"))
     return {"within": within, "total": total, "ratio": within / (total + EPSILON)}
 
 
-def subset(data: Data, which: str) -> Subset:
+def subset(data: AnalysisData, which: str) -> Subset:
     """The models that a filter keeps and that have a score, its parts and every outcome."""
-    board = kept(data, which, MEAN)
+    board = analysis.kept(data, which, MEAN)
     keys = board["model"].to_list()
     found = parts(data, keys)
     variants = {**found, "within": -found["within"], STAMP: by_model(board, keys, "score")}
-    return common(data, keys, variants)
+    return common_set.common(data, keys, variants)
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's SV, AV and their ratio, and which sets it belongs to."""
-    said = describe(data)
+    said = analysis.describe(data)
     found = {name: pl.Series(v) for name, v in parts(data, said["model"].to_list()).items()}
-    sets = memberships({which: subset(data, which) for which in FILTERS})
-    return frame(said.with_columns(**found, **sets).rows(named=True), MODELS)
+    sets = common_set.memberships({which: subset(data, which) for which in analysis.FILTERS})
+    return analysis.frame(said.with_columns(**found, **sets).rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of each part and of the score with each outcome, over one set of models a filter.
 
     ``within`` enters with its sign changed, so that more should mean better; of the ratio less
@@ -95,23 +74,23 @@ def table(data: Data) -> pl.DataFrame:
     """
     within = parts(data, data.scores["model"].to_list())["within"]
     if np.isnan(within).all():
-        return nothing(TABLE, NO_PARTS)
+        return analysis.nothing(TABLE, NO_PARTS)
     rows: list[dict[str, Any]] = []
-    for which in FILTERS:
+    for which in analysis.FILTERS:
         chosen = subset(data, which)
-        found = compare(chosen, DIRECTIONS, STAMP, data, twins=("ratio",))
+        found = common_set.compare(chosen, DIRECTIONS, STAMP, data, twins=("ratio",))
         if chosen.reason and chosen.outcomes:
             found = [{**chosen.about, "reason": chosen.reason}]
         for row in found:
             variant = row.get("predictor")
             name = None if variant is None else TITLES[variant]
             rows.append({**row, "models": which, "variant": variant, "name": name})
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """Rho of each part and of the score, for the mean of the targets or each of them."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No ablation: {reason}."
     declared = table.filter(pl.col("models") == "declared")
     if declared["rho"].is_null().all():

@@ -11,17 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.report.analyses.alarm.table import F1, SOURCE_METRIC
-from stamp.report.plot.data import task_metric
+from stamp.report.plot import figure_data, style
+from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.plot.panels import Header, header, lay_out, of_targets
-from stamp.report.plot.style import INK, Entry, Paint, look
-from stamp.report.plot.words import nothing_to_draw
 
 SUBTITLE = "STAMP as an alarm before deployment: F1 on the models that did not calibrate it"
 OURS, SOURCE, ALWAYS = "#0072B2", "#E69F00", "#808080"
 DASHES = (0, (4, 2))
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``alarm`` from its table; words where there is nothing."""
     rows = of_targets(table.filter(pl.col("rule") == F1), texts)
@@ -30,11 +29,14 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     parts = {str(name): part for (name,), part in rows.group_by("outcome", maintain_order=True)}
     heads = {name: _head(part, len(parts)) for name, part in parts.items()}
     blocks = {
-        "F1 of": [Entry("STAMP", Paint(OURS, "")), Entry("alarming always", Paint(ALWAYS, ""))]
+        "F1 of": [
+            style.Entry("STAMP", style.Paint(OURS, "")),
+            style.Entry("alarming always", style.Paint(ALWAYS, "")),
+        ]
     }
     if (rows["predictor"] == SOURCE_METRIC).any():
-        blocks["F1 of"].insert(1, Entry("the source metric", Paint(SOURCE, "")))
-    labels = (f"fails below this {task_metric(texts)}", "F1")
+        blocks["F1 of"].insert(1, style.Entry("the source metric", style.Paint(SOURCE, "")))
+    labels = (f"fails below this {figure_data.task_metric(texts)}", "F1")
     page = lay_out(texts, SUBTITLE, _note(texts, rows), heads, labels, blocks)
     for name, part in parts.items():
         _draw(page.frames[name], part)
@@ -54,7 +56,7 @@ def _draw(axes: Axes, rows: pl.DataFrame) -> None:
     axes.plot(x, own["f1"], color=OURS, lw=1.6, marker="o", ms=3, gid="stamp")
     chosen = own.filter(pl.col("delta_is").is_in(["median", "study"]))
     for delta in chosen["delta"]:
-        axes.axvline(delta, color=INK, lw=0.7, ls=":", zorder=1)
+        axes.axvline(delta, color=style.INK, lw=0.7, ls=":", zorder=1)
 
 
 def _head(rows: pl.DataFrame, count: int) -> Header:

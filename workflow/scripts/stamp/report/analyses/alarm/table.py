@@ -15,17 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import Data, frame, nothing, why
-from stamp.report.paired import (
-    ABOUT,
-    NOTHING,
-    OF_MODEL,
-    Paired,
-    described,
-    of_model,
-    pairings,
-    spoken,
-)
+from stamp.report import analysis, paired
+from stamp.report.analysis import AnalysisData
+from stamp.report.paired import Paired
 from stamp.stats.correlation import percentile_interval
 
 SPLITS, SHARE = 1_000, 0.35
@@ -37,7 +29,7 @@ SOURCE_METRIC = "source metric"
 USES = "calibration models' target labels"
 MEASURES = ("precision", "recall", "f1", "always_f1", "gain")
 TABLE = {
-    **ABOUT,
+    **paired.ABOUT,
     "predictor": pl.String,
     "rule": pl.String,
     "uses": pl.String,
@@ -55,7 +47,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **OF_MODEL,
+    **paired.OF_MODEL,
     "value": pl.Float64,
     "delta": pl.Float64,
     "fails": pl.Boolean,
@@ -168,7 +160,7 @@ def sides(one: Paired) -> Iterator[tuple[str, np.ndarray]]:
         yield SOURCE_METRIC, one.source[known]
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Means over the splits, and percentiles, at the study's delta and over a sweep of deltas.
 
     ``silent`` is the share of splits without any alarm, which have no precision; ``gain`` is F1
@@ -178,7 +170,7 @@ def table(data: Data) -> pl.DataFrame:
     """
     given, level = data.options.get("delta"), data.settings["level"]
     rows = []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         known = one.known()
         y, n = one.y[known], int(known.sum())
         for delta, name in deltas(y, one.outcome, given) if n else []:
@@ -197,7 +189,7 @@ def table(data: Data) -> pl.DataFrame:
                     rows.append({**common, "predictor": predictor, "rule": rule, **found})
         if not n:
             rows.append({**one.about, "n": 0, "reason": "no model has a score and a value"})
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
 def summary(found: Tested, level: float) -> dict[str, float]:
@@ -216,11 +208,11 @@ def summary(found: Tested, level: float) -> dict[str, float]:
     return row | {"gains": float((gain > 0).mean()), "threshold": threshold}
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Whether each model fails at the study's delta, and how often it was alarmed when tested."""
-    said = described(data)
+    said = paired.described(data)
     given, rows = data.options.get("delta"), []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         known = np.flatnonzero(one.known())
         if not len(known):
             continue
@@ -231,7 +223,7 @@ def models(data: Data) -> pl.DataFrame:
             alarmed = tested(x, fails, calibration_splits(fails, SPLITS, data.seed), F1).alarmed
         rows += [
             {
-                **of_model(said, one, int(at)),
+                **paired.of_model(said, one, int(at)),
                 "value": y[place],
                 "delta": delta,
                 "fails": bool(fails[place]),
@@ -239,15 +231,15 @@ def models(data: Data) -> pl.DataFrame:
             }
             for place, at in enumerate(known)
         ]
-    return frame(rows, MODELS) if rows else nothing(MODELS, NOTHING)
+    return analysis.frame(rows, MODELS) if rows else analysis.nothing(MODELS, analysis.NO_TARGETS)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """How the alarm did at the study's delta, beside the source metric's and beside always."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No alarm: {reason}."
     parts = []
-    own = spoken(table).filter(pl.col("delta_is").is_in(["median", "study"]))
+    own = paired.spoken(table).filter(pl.col("delta_is").is_in(["median", "study"]))
     for (_,), rows in own.group_by("outcome", maintain_order=True):
         ours = rows.filter(pl.col("predictor") != SOURCE_METRIC).row(0, named=True)
         named = "the median" if ours["delta_is"] == "median" else "the study's"

@@ -9,35 +9,18 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stamp.report.grouping import STAMP
+from stamp.report.model_groups import STAMP
 from stamp.report.outcomes import MEAN
+from stamp.report.plot import style
 from stamp.report.plot.bands import Bands, Panel, axis_name, quantities, row_names
-from stamp.report.plot.data import RHO, number
-from stamp.report.plot.style import (
-    FINE,
-    INNER,
-    MARGIN,
-    MUTED,
-    Key,
-    heading,
-    heading_height,
-    key_of,
-    legend,
-    legend_blocks,
-    limits,
-    look,
-    mark,
-    notes,
-    notes_height,
-    sheet,
-)
-from stamp.report.plot.words import in_words
+from stamp.report.plot.empty import in_words
+from stamp.report.wording import RHO, short_number
 
 ROW, PANELS = 0.23, 9  # inches: a model; panels at the most
 SUBTITLE = "Models with the same backbone: STAMP, and what they reached on the targets"
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``backbones`` from its two tables; words where there is none."""
     rows = table.filter(pl.col("models") == "declared")
@@ -45,7 +28,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     if not tested:
         reason = [*rows["reason"].drop_nulls(), *table["reason"].drop_nulls()][0]
         return in_words(texts, SUBTITLE, f"Nothing to draw: {reason}.")
-    key = key_of(models["objective"], models["family"])
+    key = style.key_of(models["objective"], models["family"])
     blocks = {
         name: _block(
             name,
@@ -56,14 +39,14 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     }
     drawn = models.filter(pl.col("stratum").is_in(tested))
     aside = "" if drawn["counted"].all() else "degenerate or excluded"
-    shown, note = legend_blocks(_used(key, drawn), aside), _note(rows, tested)
-    top = heading_height(texts["title"], SUBTITLE)
+    shown, note = style.legend_blocks(_used(key, drawn), aside), _note(rows, tested)
+    top = style.heading_height(texts["title"], SUBTITLE)
     end = top + sum(bands.total for bands, _ in blocks.values())
-    foot = legend(shown, MARGIN, end, INNER)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    legend(shown, MARGIN, end, INNER, axes=page)
-    notes(page, note, texts["notice"])
+    foot = style.legend(shown, style.MARGIN, end, style.INNER)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.legend(shown, style.MARGIN, end, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
     for bands, own in blocks.values():
         for start in bands.tops(top):
             row_names(page, bands.names, bands.left - 0.1, start, ROW)
@@ -73,11 +56,11 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     return figure
 
 
-def _used(key: Key, models: pl.DataFrame) -> Key:
+def _used(key: style.Key, models: pl.DataFrame) -> style.Key:
     """The colours and shapes of these models alone; which they are, all models decide."""
     paints = {name: one for name, one in key.paints.items() if name in models["objective"]}
     shapes = {name: one for name, one in key.shapes.items() if name in models["family"]}
-    return Key(paints, shapes)
+    return style.Key(paints, shapes)
 
 
 def _block(name: str, rows: pl.DataFrame, models: pl.DataFrame) -> tuple[Bands, pl.DataFrame]:
@@ -108,26 +91,31 @@ def _words(row: Mapping[str, Any] | None) -> str:
     if row["rho"] is None:
         return row["reason"] or ""
     ties = ", ties" if row["ties"] else ""
-    return f"{RHO} = {number(row['rho'])}, {row['method']} p = {row['p']:.2g}, n = {row['n']}{ties}"
+    return f"{RHO} = {short_number(row['rho'])}, {row['method']} p = {row['p']:.2g}, n = {row['n']}{ties}"
 
 
-def _draw(axes: Axes, models: pl.DataFrame, name: str, key: Key) -> None:
+def _draw(axes: Axes, models: pl.DataFrame, name: str, key: style.Key) -> None:
     """A mark a model in its row, a line through the counted ones, and their ranks at the right."""
     rows = models.filter(pl.col("of") == name).drop_nulls("value").sort("place")
     count = models["place"].n_unique()
-    low, high = limits(rows, "value")
+    low, high = style.limits(rows, "value")
     axes.set(ylim=(count, 0), xlim=(low, high + 0.14 * (high - low)))
     counted = rows.filter("counted").with_columns(rank=pl.col("value").rank(descending=True))
     heights = [place + 0.5 for place in counted["place"]]
-    axes.plot(counted["value"], heights, color=MUTED, lw=0.8, zorder=2, gid="line")
+    axes.plot(counted["value"], heights, color=style.MUTED, lw=0.8, zorder=2, gid="line")
     for row in rows.iter_rows(named=True):
         paint, shape = key.paints[row["objective"]], key.shapes[row["family"]]
         spot = (row["value"], row["place"] + 0.5)
-        mark(axes, spot, paint, shape, 5.2, row["counted"], f"point:{row['model']}")
+        style.mark(axes, spot, paint, shape, 5.2, row["counted"], f"point:{row['model']}")
     right = axes.get_xlim()[1]
     for row in counted.iter_rows(named=True):
-        style: dict[str, Any] = {"size": FINE, "ha": "right", "va": "center", "color": "#404040"}
-        axes.text(right, row["place"] + 0.5, f"{row['rank']:g}", **style)
+        props: dict[str, Any] = {
+            "size": style.FINE,
+            "ha": "right",
+            "va": "center",
+            "color": "#404040",
+        }
+        axes.text(right, row["place"] + 0.5, f"{row['rank']:g}", **props)
 
 
 def _note(rows: pl.DataFrame, tested: list[str]) -> str:

@@ -12,24 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import grouping
+from stamp.report import analysis, model_groups
 from stamp.report.analyses.families.table import step
-from stamp.report.analysis import (
-    RHO,
-    Data,
-    by_model,
-    filters,
-    frame,
-    kept,
-    nothing,
-    number,
-    rank_correlation,
-    shown_outcomes,
-    why,
-)
-from stamp.report.grouping import MODELS
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import source_outcome, values
+from stamp.report.model_groups import MODELS
+from stamp.report.outcomes import by_model, shown_outcomes, source_outcome, values
+from stamp.report.wording import RHO, number
 from stamp.stats.correlation import FEWEST, bonett_wright_interval, permutation_p
 
 TABLE = {
@@ -53,11 +42,10 @@ TABLE = {
     "reason": pl.String,
 }
 ALONE = "no two models have the same backbone (`backbone` in the zoo)"
-NO_TARGETS = "the study has no targets, so there is no outcome"
 ORDERS = math.factorial(8)  # all orders are gone through up to this many, whatever the study asks
 
 
-def shared(data: Data) -> dict[str, list[str]]:
+def shared(data: AnalysisData) -> dict[str, list[str]]:
     """The models of every backbone that several have, by the backbone's name."""
     found: dict[str, list[str]] = {}
     for key in sorted(data.scores["model"]):
@@ -66,23 +54,23 @@ def shared(data: Data) -> dict[str, list[str]]:
     return {name: found[name] for name in sorted(found) if len(found[name]) > 1}
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """The score and the outcomes of every model whose backbone another has too."""
     backbones = shared(data)
     if not backbones:
-        return nothing(MODELS, ALONE)
-    return grouping.models(data, "backbone").filter(pl.col("stratum").is_in(list(backbones)))
+        return analysis.nothing(MODELS, ALONE)
+    return model_groups.models(data, "backbone").filter(pl.col("stratum").is_in(list(backbones)))
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of the score with each outcome over the models of each backbone, with exact p.
 
     Without ties rho over n models takes only values that are ``step`` apart, and the least
     two-sided p is 2 / n!: with four models none is below 0.05.
     """
-    names, backbones = shown_outcomes(data), shared(data)
+    names, backbones = shown_outcomes(data.outcomes), shared(data)
     if not backbones or not names:
-        return nothing(TABLE, NO_TARGETS if backbones else ALONE)
+        return analysis.nothing(TABLE, analysis.NO_TARGETS if backbones else ALONE)
     rows = [
         {
             "models": which,
@@ -91,15 +79,15 @@ def table(data: Data) -> pl.DataFrame:
             "title": target_title(outcome, data.texts),
             **_row(data, which, outcome, keys),
         }
-        for which in filters(data)
+        for which in analysis.filters(data)
         for backbone, keys in backbones.items()
         for outcome in names
     ]
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
-def _row(data: Data, which: str, outcome: str, keys: list[str]) -> dict[str, Any]:
-    board = kept(data, which, outcome)
+def _row(data: AnalysisData, which: str, outcome: str, keys: list[str]) -> dict[str, Any]:
+    board = analysis.kept(data, which, outcome)
     score, truth = by_model(board, keys, "score"), values(data.outcomes, outcome, keys)
     known = ~(np.isnan(score) | np.isnan(truth))
     there = [key for key, one in zip(keys, known, strict=True) if one]
@@ -127,14 +115,14 @@ def _row(data: Data, which: str, outcome: str, keys: list[str]) -> dict[str, Any
         "ties": ties,
         "step": step(n),
         "least_p": 2 / math.factorial(n) if exact else None,
-        "source_metric_rho": rank_correlation(source, truth),
+        "source_metric_rho": analysis.rank_correlation(source, truth),
         "reason": constant if np.isnan(found.rho) else None,
     }
 
 
 def sentence(table: pl.DataFrame) -> str:
     """Rho of each backbone with each outcome, and who was compared."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No comparison of models that share a backbone: {reason}."
     parts = []
     declared = table.filter(pl.col("models") == "declared")

@@ -12,31 +12,9 @@ from matplotlib.figure import Figure
 
 from stamp.report.analyses.baselines.table import AVERAGE, STAMP
 from stamp.report.outcomes import MEAN
-from stamp.report.plot.bands import level_text
-from stamp.report.plot.data import MINUS, RHO, inside, models_text, number
-from stamp.report.plot.style import (
-    FINE,
-    INK,
-    MARGIN,
-    MUTED,
-    SMALL,
-    WIDTH,
-    heading,
-    heading_height,
-    ink_on,
-    line_height,
-    look,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    widest,
-    width_of,
-    wrapped,
-    write,
-)
-from stamp.report.plot.words import nothing_to_draw
+from stamp.report.plot import style
+from stamp.report.plot.empty import nothing_to_draw
+from stamp.report.wording import MINUS, RHO, inside, level_text, models_text, short_number
 
 ROW, BARS = 0.22, 1.7  # inches: a row, the bars
 LONGEST = 1.5  # inches: the widest name of a column, which stands upright
@@ -46,7 +24,7 @@ SUBTITLE = f"Oriented {RHO} of each predictor with each outcome, over one common
 MARKS = {"labels": "*", "target images": "+", "target labels": "++", "other models": "#"}
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``baselines`` from its table; words where there is nothing."""
     rows = table.filter((pl.col("models") == "declared") & pl.col("oriented").is_not_null())
@@ -58,28 +36,36 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     if len(columns) == 2:  # the average of a single outcome is that outcome
         columns.remove(AVERAGE)
     names = _names(mean)
-    left = MARGIN + max(width_of(name, SMALL, "bold") for name in names) + 0.1
-    width = min(WIDEST * len(columns), WIDTH - left - BARS - 3 * MARGIN)
+    left = style.MARGIN + max(style.width_of(name, style.SMALL, "bold") for name in names) + 0.1
+    width = min(WIDEST * len(columns), style.WIDTH - left - BARS - 3 * style.MARGIN)
     shown = MEAN if (rows["outcome"] == MEAN).any() else columns[0]
     note = _note(rows.filter(pl.col("outcome") == shown), texts)
-    over = wrapped(f"{_title(rows, shown)}, with intervals", BARS, FINE)
+    over = style.wrapped(f"{_title(rows, shown)}, with intervals", BARS, style.FINE)
     titles = [_title(rows, name) for name in columns]
-    room = max(min(LONGEST, widest(titles, FINE)), len(over) * line_height(FINE)) + 0.1
-    top = heading_height(texts["title"], SUBTITLE) + room
+    room = (
+        max(
+            min(LONGEST, style.widest(titles, style.FINE)),
+            len(over) * style.line_height(style.FINE),
+        )
+        + 0.1
+    )
+    top = style.heading_height(texts["title"], SUBTITLE) + room
     height = ROW * len(order)
-    figure, page = sheet(top + height + 0.45 + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    notes(page, note, texts["notice"])
-    heat = panel(figure, (left, top, width, height), "heat")
+    figure, page = style.sheet(top + height + 0.45 + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.notes(page, note, texts["notice"])
+    heat = style.panel(figure, (left, top, width, height), "heat")
     _heat(heat, rows, order, columns)
     _named(page, names, order, left - 0.1, top)
     for at, title in enumerate(titles):
-        style: dict[str, Any] = {"ha": "center", "va": "bottom", "size": FINE, "rotation": 90}
+        props: dict[str, Any] = {"ha": "center", "va": "bottom", "size": style.FINE, "rotation": 90}
         x = left + (at + 0.5) * width / len(columns)
-        page.text(x, top - 0.04, shortened(title, LONGEST, FINE), **style)
-    start = left + width + 2 * MARGIN
-    write(page, start, top - 0.06 - len(over) * line_height(FINE), over, FINE)
-    bars = panel(figure, (start, top, BARS, height), "bars")
+        page.text(x, top - 0.04, style.shortened(title, LONGEST, style.FINE), **props)
+    start = left + width + 2 * style.MARGIN
+    style.write(
+        page, start, top - 0.06 - len(over) * style.line_height(style.FINE), over, style.FINE
+    )
+    bars = style.panel(figure, (start, top, BARS, height), "bars")
     _bars(bars, rows.filter(pl.col("outcome") == shown), order)
     return figure
 
@@ -106,35 +92,40 @@ def _heat(axes: Axes, rows: pl.DataFrame, order: list[str], columns: list[str]) 
     known = {(row["predictor"], row["outcome"]): row["oriented"] for row in rows.to_dicts()}
     axes.set(xlim=(0, len(columns)), ylim=(len(order), 0))
     axes.set_axis_off()
-    size = min(FINE, FINE * 8 / max(8, len(columns)))
+    size = min(style.FINE, style.FINE * 8 / max(8, len(columns)))
     for y, predictor in enumerate(order):
         for x, outcome in enumerate(columns):
             value = known.get((predictor, outcome))
             shade = "white" if value is None else colours(0.5 + value / 2)
             cell: dict[str, Any] = {"facecolor": shade, "edgecolor": "white", "linewidth": 1.0}
             axes.add_patch(matplotlib.patches.Rectangle((x, y), 1, 1, **cell))
-            text = "" if value is None else number(value)
-            style: dict[str, Any] = {"ha": "center", "va": "center", "size": size}
-            axes.text(x + 0.5, y + 0.5, text, color=ink_on(shade), **style)
+            text = "" if value is None else short_number(value)
+            props: dict[str, Any] = {"ha": "center", "va": "center", "size": size}
+            axes.text(x + 0.5, y + 0.5, text, color=style.ink_on(shade), **props)
 
 
 def _named(page: Axes, names: list[str], order: list[str], right: float, top: float) -> None:
     """The predictors' names, ending at ``right``."""
     for y, (name, predictor) in enumerate(zip(names, order, strict=True)):
         weight = "bold" if predictor == STAMP else "normal"
-        style: dict[str, Any] = {"ha": "right", "va": "center", "size": SMALL, "weight": weight}
-        page.text(right, top + (y + 0.5) * ROW, name, **style)
+        props: dict[str, Any] = {
+            "ha": "right",
+            "va": "center",
+            "size": style.SMALL,
+            "weight": weight,
+        }
+        page.text(right, top + (y + 0.5) * ROW, name, **props)
 
 
 def _bars(axes: Axes, rows: pl.DataFrame, order: list[str]) -> None:
     """One bar a predictor with its interval, in the heat map's rows."""
     axes.set(ylim=(len(order), 0), xlim=(-1.05, 1.05), yticks=[])
     axes.spines["left"].set_visible(False)
-    axes.axvline(0, color=MUTED, lw=0.8, zorder=1)
+    axes.axvline(0, color=style.MUTED, lw=0.8, zorder=1)
     axes.set_xticks([-1, -0.5, 0, 0.5, 1])
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"oriented {RHO}", labelpad=2, size=SMALL)
+    axes.set_xlabel(f"oriented {RHO}", labelpad=2, size=style.SMALL)
     known = {row["predictor"]: row for row in rows.to_dicts()}
     for y, predictor in enumerate(order):
         row = known.get(predictor)
@@ -143,7 +134,7 @@ def _bars(axes: Axes, rows: pl.DataFrame, order: list[str]) -> None:
         colour = "#0072B2" if predictor == STAMP else "#b0b0b0"
         axes.barh(y + 0.5, row["oriented"], 0.6, color=colour, zorder=2)
         if row["low"] is not None:
-            axes.plot([row["low"], row["high"]], [y + 0.5] * 2, color=INK, lw=0.9, zorder=3)
+            axes.plot([row["low"], row["high"]], [y + 0.5] * 2, color=style.INK, lw=0.9, zorder=3)
 
 
 def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:

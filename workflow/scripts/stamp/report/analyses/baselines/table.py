@@ -16,28 +16,18 @@ import numpy as np
 import polars as pl
 
 from stamp.config.metrics import METRICS
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    describe,
-    frame,
-    kept,
-    nothing,
-    number,
-    shown_outcomes,
-    why,
-)
+from stamp.report import analysis, paired
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, outcomes, source_outcome, values
-from stamp.report.paired import images
+from stamp.report.outcomes import MEAN, outcomes, shown_outcomes, source_outcome, values
+from stamp.report.wording import RHO, number
 from stamp.stats.correlation import FEWEST, metric_difference, paired_bootstrap, percentile_interval
+from stamp.stats.multiple_testing import holm
 from stamp.stats.on_the_line import accuracy_on_the_line
 
 STAMP, SOURCE_METRIC, AVERAGE, ON_LINE = "stamp", "source_metric", "average", "on_the_line"
 TITLES = {STAMP: "STAMP", SOURCE_METRIC: "Source metric", ON_LINE: "Accuracy on the line"}
 NEEDS = {STAMP: "", SOURCE_METRIC: "labels", ON_LINE: "labels, target labels, other models"}
-FILTERS = ("all", "declared")
 MIXED = "mixed"
 SHARE = 0.75  # of the models, that a predictor must have to be in the common set
 CLIP = 10_000  # images where their number is not known: shares stay half of one off 0 and 1
@@ -64,7 +54,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "metric": pl.String,
     "name": pl.String,
     "view": pl.String,
@@ -74,15 +64,15 @@ MODELS = {
 }
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every metric of every model, of the source and of each target's domains."""
     names = pl.DataFrame([{"metric": one.name, "name": one.title} for one in METRICS])
     found = data.metrics.join(names, on="metric", how="left", maintain_order="left")
-    joined = describe(data).join(found, on="model", maintain_order="left_right")
-    return frame(joined.rows(named=True), MODELS)
+    joined = analysis.describe(data).join(found, on="model", maintain_order="left_right")
+    return analysis.frame(joined.rows(named=True), MODELS)
 
 
-def metric_values(data: Data, name: str, outcome: str, keys: list[str]) -> np.ndarray:
+def metric_values(data: AnalysisData, name: str, outcome: str, keys: list[str]) -> np.ndarray:
     """A metric of the models for an outcome; an estimate is that of the outcome's own images."""
     rows = data.metrics.filter(pl.col("metric") == name)
     own = rows.filter(pl.col("view").is_null())
@@ -96,19 +86,9 @@ def metric_values(data: Data, name: str, outcome: str, keys: list[str]) -> np.nd
     return values(tidy, outcome, keys)
 
 
-def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's step-down correction (1979): p sorted, times m, m - 1, ..., made monotone."""
-    adjusted = np.full(len(p), np.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    scaled = p[order] * (len(order) - np.arange(len(order)))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
-    return adjusted
-
-
-def compared(data: Data, which: str, outcome: str) -> list[dict[str, Any]]:
+def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any]]:
     """One row a predictor for one outcome: over a common set, or over its own models."""
-    board = kept(data, "declared" if which == MIXED else which, outcome)
+    board = analysis.kept(data, "declared" if which == MIXED else which, outcome)
     keys = board["model"].to_list()
     truth = values(data.outcomes, outcome, keys)
     found = predictors(data, outcome, keys, board["score"].to_numpy(), truth)
@@ -145,7 +125,7 @@ def compared(data: Data, which: str, outcome: str) -> list[dict[str, Any]]:
 
 
 def predictors(
-    data: Data, outcome: str, keys: list[str], stamp: np.ndarray, truth: np.ndarray
+    data: AnalysisData, outcome: str, keys: list[str], stamp: np.ndarray, truth: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Every predictor of an outcome, one number a model, NaN where a model has none.
 
@@ -155,7 +135,7 @@ def predictors(
     """
     beside = source_outcome(data.outcomes, outcome)
     source = values(data.outcomes, beside, keys)
-    n = [images(data, name) or CLIP for name in (beside, outcome)]
+    n = [paired.images(data, name) or CLIP for name in (beside, outcome)]
     shares = not (np.stack([source, truth]) < 0).any() and not (np.stack([source, truth]) > 1).any()
     line = accuracy_on_the_line(source, truth, *n).loo if shares else np.full(len(keys), np.nan)
     tried = [one.name for one in METRICS if (data.metrics["metric"] == one.name).any()]
@@ -172,7 +152,7 @@ def _fill(
     scores: dict[str, np.ndarray],
     truth: np.ndarray,
     members: np.ndarray,
-    data: Data,
+    data: AnalysisData,
 ) -> None:
     """Put the correlations over these members, and differences on the same ones, into the rows."""
     n = int(members.sum())
@@ -197,13 +177,13 @@ def _about(name: str) -> dict[str, Any]:
     return {"predictor": name, "name": metric.title, "needs": ", ".join(metric.needs)}
 
 
-def _reason(data: Data, name: str) -> str:
+def _reason(data: AnalysisData, name: str) -> str:
     known = data.metrics.filter(pl.col("metric") == name)["reason"].drop_nulls()
     return f"not available: {known[0]}" if len(known) else "not available"
 
 
 def _numbers(
-    scores: np.ndarray, truth: np.ndarray, names: list[str], data: Data
+    scores: np.ndarray, truth: np.ndarray, names: list[str], data: AnalysisData
 ) -> list[dict[str, float]]:
     """Oriented rho, its interval, and its differences from STAMP's and the source metric's."""
     level = data.settings["level"]
@@ -253,17 +233,17 @@ def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[st
     return found
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Every predictor with every outcome under each filter, Holm-corrected within a filter.
 
     ``least_holm`` is the least that the smallest corrected p can be, 2 m / (B + 1) of m tests and B
     resamples: where it is not below 0.05, nothing could be.
     """
-    names = shown_outcomes(data)
+    names = shown_outcomes(data.outcomes)
     if not names:
-        return nothing(TABLE, "the study has no targets, so there is no outcome")
+        return analysis.nothing(TABLE, analysis.NO_TARGETS)
     every: list[dict[str, Any]] = []
-    for which in (*FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
+    for which in (*analysis.FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
         rows = [row for outcome in names for row in compared(data, which, outcome)]
         for column in ("minus_stamp", "minus_source"):
             p = np.array([row.get(f"{column}_p", np.nan) for row in rows], dtype=float)
@@ -272,7 +252,7 @@ def table(data: Data) -> pl.DataFrame:
                 row[f"{column}_holm"] = corrected
                 row["least_holm"] = least
         every += rows + _averages(rows, data.texts["relabelled"])
-    return frame(every, TABLE)
+    return analysis.frame(every, TABLE)
 
 
 def sentence(table: pl.DataFrame) -> str:
@@ -282,7 +262,7 @@ def sentence(table: pl.DataFrame) -> str:
     which knows the other models' target labels, does not compete, nor does an average over fewer
     outcomes.
     """
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No comparison: {reason}."
     rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == AVERAGE))
     rows = rows.filter((pl.col("predictor") != ON_LINE) & pl.col("reason").is_null())

@@ -17,39 +17,32 @@ from typing import Any
 
 import numpy as np
 
-from stamp.report.profiles import entry, finite
 from stamp.report.profiles.centroids import class_terms, members
-from stamp.report.profiles.material import CONSTANT, Material
+from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs
+from stamp.report.profiles.rows import entry, finite
 from stamp.scoring.stamp import exact_groups
 
-QUANTITIES = (
-    "class_eta2",
-    "patient_eta2",
-    "spread_ratio",
-    "mean_ratio",
-    "agreement",
-    "cv",
-)
+TERMS = ("class_eta2", "patient_eta2", "spread_ratio", "mean_ratio", "agreement", "cv")
 
 
-def rows(material: Material) -> Iterator[dict[str, Any]]:
+def rows(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
     """The terms, and r_y of each class."""
-    design = material.design
-    if material.constant:
-        yield from (entry(name, reason=CONSTANT) for name in QUANTITIES)
+    design = inputs.design
+    if inputs.constant:
+        yield from (entry(name, reason=CONSTANT) for name in TERMS)
         return
     if design.semantic == "class":
         yield entry("patient_eta2", reason="the groups are classes: see class_eta2")
     else:
-        groups = exact_groups(material.p, material.groups)
+        groups = exact_groups(inputs.p, inputs.groups)
         yield entry("patient_eta2", None, finite(groups.stamp_iid), n=groups.groups)
-    belong = members(material.labels, design.task, design.classes)
+    belong = members(inputs.labels, design.task, design.classes)
     if len(belong.names) < 2:
         few = f"{len(belong.names)} classes have enough labeled images for a centroid"
-        names = [name for name in QUANTITIES if name != "patient_eta2"]
+        names = [name for name in TERMS if name != "patient_eta2"]
         yield from (entry(name, reason=few) for name in names)
         return
-    yield from _terms(material.p, belong)
+    yield from _terms(inputs.p, belong)
 
 
 def _terms(p: np.ndarray, belong: Any) -> Iterator[dict[str, Any]]:

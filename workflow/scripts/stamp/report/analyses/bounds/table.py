@@ -12,18 +12,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import DESCRIBED, RHO, Data, describe, frame, kept, number
+from stamp.report import analysis
+from stamp.report.analyses.bounds.profile import TERMS
+from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import MEAN
-from stamp.report.profile_tables import (
-    ASSOCIATION,
-    STAMP,
-    Quantity,
-    associations,
-    headline,
-    quantity,
-)
+from stamp.report.profiles import associations
+from stamp.report.profiles.associations import STAMP, Quantity
+from stamp.report.wording import RHO, number
 
-TERMS = ("class_eta2", "patient_eta2", "spread_ratio", "mean_ratio", "agreement", "cv")
 INDEX = "index"
 NAMES = {
     "class_eta2": "class \u03b7\u00b2",
@@ -37,13 +33,13 @@ NAMES = {
 TABLE = {
     "term": pl.String,
     "name": pl.String,
-    **ASSOCIATION,
+    **associations.ASSOCIATION,
     "median": pl.Float64,
     "lowest": pl.Float64,
     "highest": pl.Float64,
     "below_one": pl.Int64,
 }
-MODELS = {**DESCRIBED, **dict.fromkeys((*TERMS, INDEX), pl.Float64), "reason": pl.String}
+MODELS = {**analysis.DESCRIBED, **dict.fromkeys((*TERMS, INDEX), pl.Float64), "reason": pl.String}
 
 
 def index(score: np.ndarray) -> np.ndarray:
@@ -51,18 +47,18 @@ def index(score: np.ndarray) -> np.ndarray:
     return 4 * (1 - score) / np.where(score > 0, score, np.nan)
 
 
-def terms(data: Data) -> list[Quantity]:
+def terms(data: AnalysisData) -> list[Quantity]:
     """The terms of the profiles, and the index of each model's score."""
-    board = describe(data)
+    board = analysis.describe(data)
     score = board["stamp"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     known = dict(zip(board["model"], index(score).tolist(), strict=True))
-    found = [quantity(data, name, term=name, name=NAMES[name]) for name in TERMS]
+    found = [associations.quantity(data, name, term=name, name=NAMES[name]) for name in TERMS]
     return [*found, Quantity({"term": INDEX, "name": NAMES[INDEX]}, known)]
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's terms."""
-    found = describe(data).rows(named=True)
+    found = analysis.describe(data).rows(named=True)
     reasons = dict(
         data.profiles.filter(pl.col("quantity") == "class_eta2")
         .select("model", "reason")
@@ -72,25 +68,25 @@ def models(data: Data) -> pl.DataFrame:
     for row in found:
         row |= {one.about["term"]: one.values.get(row["model"]) for one in every}
         row["reason"] = reasons.get(row["model"])
-    return frame(found, MODELS)
+    return analysis.frame(found, MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Spread of each term over models, and its rho with STAMP and with each outcome.
 
     ``below_one`` counts the models whose term is below 1: a bound on an error says nothing else.
     """
     found = terms(data)
     by_term = {one.about["term"]: one for one in found}
-    rows = associations(data, found)
+    rows = associations.associate(data, found)
     counted = {
-        (which, outcome): kept(data, which, MEAN if outcome == STAMP else outcome)["model"]
+        (which, outcome): analysis.kept(data, which, MEAN if outcome == STAMP else outcome)["model"]
         for which, outcome in {(row["models"], row["outcome"]) for row in rows}
     }
     for row in rows:
         keys = counted[row["models"], row["outcome"]]
         row |= _spread(by_term[row["term"]].of(keys))
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
 def _spread(own: np.ndarray) -> dict[str, Any]:
@@ -103,7 +99,7 @@ def _spread(own: np.ndarray) -> dict[str, Any]:
 
 def sentence(table: pl.DataFrame) -> str:
     """The index below one, both kinds of eta squared, and r_bar beside S_W / S_B."""
-    rows = headline(table).filter(pl.col("outcome") == STAMP)
+    rows = associations.headline(table).filter(pl.col("outcome") == STAMP)
     own = {row["term"]: row for row in rows.to_dicts()}
     at = own[INDEX]
     if at["median"] is None:

@@ -7,25 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    AGREEMENT,
-    DESCRIBED,
-    RHO,
-    Data,
-    agreement,
-    by_model,
-    describe,
-    filters,
-    frame,
-    kept,
-    mean_known,
-    nothing,
-    number,
-    numbered,
-    whole_mean,
-    why,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
+from stamp.report.outcomes import by_model
+from stamp.report.wording import RHO, number
 
 TABLE = {
     "models": pl.String,
@@ -34,12 +20,12 @@ TABLE = {
     "corruption": pl.String,
     "severities": pl.Int64,
     "value": pl.Float64,
-    **AGREEMENT,
+    **analysis.AGREEMENT,
     "which": pl.String,
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "target": pl.String,
     "corruption": pl.String,
     "severities": pl.Int64,
@@ -51,26 +37,26 @@ NOTHING = "no target has two or more kinds of corruption: domains named kind-sev
 MEANS = ("value", "rho", "partial", "source_metric_rho")
 
 
-def kinds(data: Data) -> pl.DataFrame:
+def kinds(data: AnalysisData) -> pl.DataFrame:
     """Every model's mean over the severities of each kind, of the targets with several kinds."""
-    rows = numbered(data)
+    rows = analysis.numbered(data)
     several = rows.group_by("target").agg(pl.col("kind").n_unique()).filter(pl.col("kind") > 1)
     rows = rows.filter(pl.col("target").is_in(several["target"].implode()))
     return rows.group_by("model", "target", "kind", maintain_order=True).agg(
-        whole_mean(), pl.col("metric").first(), severities=pl.len().cast(pl.Int64)
+        analysis.whole_mean(), pl.col("metric").first(), severities=pl.len().cast(pl.Int64)
     )
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's value on each kind."""
     found = kinds(data).rename({"kind": "corruption"})
     if found.is_empty():
-        return nothing(MODELS, NOTHING)
-    joined = describe(data).join(found, on="model", maintain_order="left_right")
-    return frame(joined.rows(named=True), MODELS)
+        return analysis.nothing(MODELS, NOTHING)
+    joined = analysis.describe(data).join(found, on="model", maintain_order="left_right")
+    return analysis.frame(joined.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of score and accuracy over models for each kind, then over the kinds.
 
     A kind's accuracy is the mean over its severities, ``value`` its mean over the row's models. The
@@ -79,19 +65,21 @@ def table(data: Data) -> pl.DataFrame:
     """
     found, rows = kinds(data), []
     if found.is_empty():
-        return nothing(TABLE, NOTHING)
-    for which in filters(data):
+        return analysis.nothing(TABLE, NOTHING)
+    for which in analysis.filters(data):
         for (target,), part in found.group_by("target", maintain_order=True):
             own = [
                 _row(data, which, str(target), str(kind), each)
                 for (kind,), each in part.group_by("kind", maintain_order=True)
             ]
             rows += own + _summary(own)
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
-def _row(data: Data, which: str, target: str, kind: str, values: pl.DataFrame) -> dict[str, Any]:
-    board = kept(data, which, target)
+def _row(
+    data: AnalysisData, which: str, target: str, kind: str, values: pl.DataFrame
+) -> dict[str, Any]:
+    board = analysis.kept(data, which, target)
     keys, truth = board["model"].to_list(), by_model(values, board["model"])
     score = board["score"].to_numpy()
     return {
@@ -100,8 +88,8 @@ def _row(data: Data, which: str, target: str, kind: str, values: pl.DataFrame) -
         "title": target_title(target, data.texts),
         "corruption": kind,
         "severities": values["severities"][0],
-        "value": mean_known(np.where(np.isnan(score), np.nan, truth)),
-        **agreement(data, target, keys, score, truth),
+        "value": analysis.mean_known(np.where(np.isnan(score), np.nan, truth)),
+        **analysis.agreement(data, target, keys, score, truth),
     }
 
 
@@ -112,7 +100,7 @@ def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not known:
         reason = f"no kind has a {RHO}"
         return [{**common, "corruption": name, "reason": reason} for name in ("mean", "min", "max")]
-    columns = frame(known, dict.fromkeys(MEANS, pl.Float64))
+    columns = analysis.frame(known, dict.fromkeys(MEANS, pl.Float64))
     mean: dict[str, Any] = {**common, "corruption": "mean"}
     mean |= {name: columns[name].mean() for name in MEANS}
     if len({row["n"] for row in known}) == 1:
@@ -130,7 +118,7 @@ def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def sentence(table: pl.DataFrame) -> str:
     """The mean over kinds with the least and the largest rho, for each target."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No table of corruptions: {reason}."
     parts = []
     declared = table.filter(pl.col("models") == "declared")

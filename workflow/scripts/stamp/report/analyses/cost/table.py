@@ -15,7 +15,8 @@ import polars as pl
 
 from stamp.config.metrics import METRICS
 from stamp.config.view_names import SOURCE
-from stamp.report.analysis import Data, describe, frame, nothing, why
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 
 STAMP, SOURCE_METRIC = "STAMP", "Source metric"
 FORWARD, ID = "logits", "id"  # the stage, and the view of further labeled source images
@@ -45,17 +46,17 @@ MODELS = {
 }
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every measured job of every model; a job of all models together has no model."""
-    said = describe(data).select("model", "label")
+    said = analysis.describe(data).select("model", "label")
     found = data.costs.join(said, on="model", how="left", maintain_order="left")
-    return frame(found.rows(named=True), MODELS)
+    return analysis.frame(found.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """One row a group of predictors that take the same passes."""
     if data.costs.is_empty():
-        return nothing(TABLE, "no job of the study has been measured")
+        return analysis.nothing(TABLE, "no job of the study has been measured")
     costs, count = data.costs, data.scores.height
     source = _part(costs, FORWARD, [SOURCE])
     own = _sum(source, _part(costs, "calibrate"), _part(costs, "score"))
@@ -78,10 +79,10 @@ def table(data: Data) -> pl.DataFrame:
         )
         titles = ", ".join(one.title for one in members)
         rows.append(_row(name, titles, _sum(*parts), own, count, needs))
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
-def groups(data: Data) -> dict[str, list[Any]]:
+def groups(data: AnalysisData) -> dict[str, list[Any]]:
     """The metrics that the study has measured, by what they are made from."""
     tried = set(data.metrics["metric"].unique())
     found: dict[str, list[Any]] = {}
@@ -130,7 +131,7 @@ def _row(
 
 def sentence(table: pl.DataFrame) -> str:
     """What STAMP takes a model, and the group that takes the longest beside it."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No cost: {reason}."
     own = table.row(0, named=True)
     said = (

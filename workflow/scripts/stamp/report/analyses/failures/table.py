@@ -13,18 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import leaderboard
-from stamp.report.analysis import Data, frame, nothing, why
-from stamp.report.paired import (
-    ABOUT,
-    NOTHING,
-    OF_MODEL,
-    Paired,
-    described,
-    of_model,
-    pairings,
-    spoken,
-)
+from stamp.report import analysis, leaderboard, paired
+from stamp.report.analysis import AnalysisData
+from stamp.report.paired import Paired
 from stamp.report.scoreboard import RULES
 from stamp.stats.correlation import FEWEST
 from stamp.stats.ranks import mid_ranks
@@ -46,7 +37,7 @@ RANKED: dict[str, Any] = {
     "flags": pl.String,
 }
 TABLE = {
-    **ABOUT,
+    **paired.ABOUT,
     "n": pl.Int64,
     "place": pl.Int64,
     "model": pl.String,
@@ -60,7 +51,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **OF_MODEL,
+    **paired.OF_MODEL,
     **RANKED,
     **dict.fromkeys(PARTS, pl.Float64),
     "rank_within": pl.Float64,
@@ -108,27 +99,27 @@ def ranked(one: Paired) -> list[dict[str, Any]]:
     ]
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model with its ranks for every outcome, its flags and the parts of its score."""
-    said = described(data)
+    said = paired.described(data)
     board = {row["model"]: row for row in data.scores.iter_rows(named=True)}
     parts = _part_ranks(data)
     rows = [
         {
-            **of_model(said, one, one.keys.index(row["model"])),
+            **paired.of_model(said, one, one.keys.index(row["model"])),
             **row,
             "flags": flags(board[row["model"]]),
             **{part: board[row["model"]].get(part) for part in PARTS},
             **parts.get(row["model"], {}),
         }
-        for one in pairings(data)
+        for one in paired.pairings(data)
         for row in ranked(one)
     ]
     few = f"no outcome has {FEWEST} models with a score and a value"
-    return frame(rows, MODELS) if rows else nothing(MODELS, few)
+    return analysis.frame(rows, MODELS) if rows else analysis.nothing(MODELS, few)
 
 
-def _part_ranks(data: Data) -> dict[str, dict[str, float]]:
+def _part_ranks(data: AnalysisData) -> dict[str, dict[str, float]]:
     """Ranks of the score's parts over all models, 1 the largest."""
     found: dict[str, dict[str, float]] = {}
     for part in ("within", "total"):
@@ -139,7 +130,7 @@ def _part_ranks(data: Data) -> dict[str, dict[str, float]]:
     return found
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """For each outcome the models whose ranks disagree most, the furthest first.
 
     A model is ``far`` where its ranks are at least a third of the number of models apart.
@@ -148,7 +139,7 @@ def table(data: Data) -> pl.DataFrame:
     """
     board = {row["model"]: row for row in data.scores.iter_rows(named=True)}
     rows: list[dict[str, Any]] = []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         found = ranked(one)
         if not found:
             few = f"{int(one.known().sum())} models are too few: at least {FEWEST} are needed"
@@ -162,7 +153,7 @@ def table(data: Data) -> pl.DataFrame:
             {**common, "place": place, "label": data.models[row["model"]]["label"], **row}
             for place, row in enumerate(order[:MOST], start=1)
         ]
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
 def _counted(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -184,10 +175,10 @@ def _mean_distance(rows: list[dict[str, Any]]) -> float | None:
 
 def sentence(table: pl.DataFrame) -> str:
     """How many models are far off, which the most, and whether flags tell them."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No analysis of failures: {reason}."
     parts = []
-    for (_,), rows in spoken(table).group_by("outcome", maintain_order=True):
+    for (_,), rows in paired.spoken(table).group_by("outcome", maintain_order=True):
         row = rows.row(0, named=True)
         if row["model"] is None:
             parts.append(f"{row['title']}: {row['reason']}.")

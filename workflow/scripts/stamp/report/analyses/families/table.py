@@ -10,24 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    agreement,
-    describe,
-    filters,
-    frame,
-    kept,
-    nothing,
-    number,
-    p_text,
-    rank_correlation,
-    shown_outcomes,
-    why,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, values
+from stamp.report.outcomes import MEAN, shown_outcomes, values
+from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import CHUNK, FEWEST, percentile_interval
 from stamp.stats.ranks import comparisons, resampled_spearman, spearman
 
@@ -57,13 +44,12 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "family_size": pl.Int64,
     "first_all": pl.Boolean,
     "first_declared": pl.Boolean,
     "reason": pl.String,
 }
-NOTHING = "the study has no targets, so there is no outcome"
 CHOICES = 1_000
 CHOOSE, CLUSTER = 11, 12  # tags that keep the random streams of one seed apart
 FIRST = ("rho", "low", "high", "p", "partial", "partial_reason", "source_metric_rho")
@@ -121,7 +107,7 @@ def cluster_bootstrap(
     return draws
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model with its family, and whether it is the one that stands for it."""
     known = pl.col("stamp").is_not_null()
     first = {
@@ -130,11 +116,11 @@ def models(data: Data) -> pl.DataFrame:
         )
         for name, keep in (("all", known), ("declared", known & pl.col("counted")))
     }
-    found = describe(data).with_columns(family_size=pl.len().over("family"), **first)
-    return frame(found.rows(named=True), MODELS)
+    found = analysis.describe(data).with_columns(family_size=pl.len().over("family"), **first)
+    return analysis.frame(found.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """For each outcome, rho with one model a family and over resampled families.
 
     ``first_`` takes of each family the model that is first by its key, which no score or outcome
@@ -143,13 +129,13 @@ def table(data: Data) -> pl.DataFrame:
     interval of rho over all models when families are resampled as wholes. Without ties, rho over n
     families takes only values that are ``step`` apart.
     """
-    names = shown_outcomes(data)
-    rows = [_row(data, which, outcome) for which in filters(data) for outcome in names]
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    names = shown_outcomes(data.outcomes)
+    rows = [_row(data, which, outcome) for which in analysis.filters(data) for outcome in names]
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
-def _row(data: Data, which: str, outcome: str) -> dict[str, Any]:
-    board = kept(data, which, outcome).sort("model")
+def _row(data: AnalysisData, which: str, outcome: str) -> dict[str, Any]:
+    board = analysis.kept(data, which, outcome).sort("model")
     truth = values(data.outcomes, outcome, board["model"].to_list())
     score = board["score"].to_numpy()
     known = ~(np.isnan(score) | np.isnan(truth))
@@ -164,12 +150,14 @@ def _row(data: Data, which: str, outcome: str) -> dict[str, Any]:
         "families": len(families),
         "step": step(len(families)),
         "n": len(keys),
-        "rho": rank_correlation(score, truth),
+        "rho": analysis.rank_correlation(score, truth),
     }
     if len(families) < FEWEST:
         few = f"families: {len(families)}, and at least {FEWEST} are needed"
         return {**row, "reason": few}
-    found = agreement(data, outcome, [keys[at] for at in first], score[first], truth[first])
+    found = analysis.agreement(
+        data, outcome, [keys[at] for at in first], score[first], truth[first]
+    )
     row |= {f"first_{name}": found[name] for name in FIRST} | {"reason": found["reason"]}
     chosen = one_each(names, data.seed)
     spread = spearman(score[chosen.members], truth[chosen.members])
@@ -190,7 +178,7 @@ def _row(data: Data, which: str, outcome: str) -> dict[str, Any]:
 
 def sentence(table: pl.DataFrame) -> str:
     """What is left of rho with one model a family, for the mean of the targets or the only one."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No analysis of families: {reason}."
     declared = table.filter(pl.col("models") == "declared")
     wanted = declared.filter(pl.col("outcome") == MEAN)

@@ -10,34 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.plot.data import RHO, inside, models_text
-from stamp.report.plot.style import (
-    FINE,
-    INNER,
-    MARGIN,
-    MUTED,
-    SMALL,
-    WIDTH,
-    Key,
-    heading,
-    heading_height,
-    key_of,
-    legend,
-    legend_blocks,
-    limits,
-    line_height,
-    look,
-    mark,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    widest,
-    write,
-)
-from stamp.report.plot.words import in_words
-from stamp.report.profile_tables import STAMP
+from stamp.report.plot import style
+from stamp.report.plot.empty import in_words
+from stamp.report.profiles.associations import STAMP
+from stamp.report.wording import RHO, inside, models_text
 
 HEIGHT, RHOS, BETWEEN = 2.5, 1.3, 0.3  # inches
 COLOURS = {STAMP: ("#1a1a1a", "o")}
@@ -45,7 +21,7 @@ OUTCOME = ("#0072B2", "s")
 SUBTITLE = "STAMP of pairs of visits by the number of visits between them"
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``gaps`` from its two tables; words where there is nothing."""
     points = models.drop_nulls("gap_stamp")
@@ -57,25 +33,27 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     gaps = points["gap"].unique().sort().to_list()
     counts = table.filter(pl.col("gap").is_in(gaps)).unique("gap").sort("gap")
     names = ["gap, in visits", "pairs", "changed label"]
-    left = MARGIN + max(widest(names, SMALL), 0.4) + 0.12
-    key = key_of(models["objective"], models["family"])
+    left = style.MARGIN + max(style.widest(names, style.SMALL), 0.4) + 0.12
+    key = style.key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
-    blocks, note = legend_blocks(key, aside), _note(rows, texts)
-    top = heading_height(texts["title"], SUBTITLE) + line_height(SMALL)
-    second = top + HEIGHT + BETWEEN + line_height(SMALL)
+    blocks, note = style.legend_blocks(key, aside), _note(rows, texts)
+    top = style.heading_height(texts["title"], SUBTITLE) + style.line_height(style.SMALL)
+    second = top + HEIGHT + BETWEEN + style.line_height(style.SMALL)
     below = second + RHOS + 0.08
-    under = below + 3 * line_height(SMALL) + 0.12
-    foot = legend(blocks, MARGIN, under, INNER)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    legend(blocks, MARGIN, under, INNER, axes=page)
-    notes(page, note, texts["notice"])
-    width = WIDTH - MARGIN - left
-    write(page, left, top - line_height(SMALL) - 0.02, "STAMP", SMALL, weight="bold")
-    axes = panel(figure, (left, top, width, HEIGHT), "scores")
+    under = below + 3 * style.line_height(style.SMALL) + 0.12
+    foot = style.legend(blocks, style.MARGIN, under, style.INNER)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.legend(blocks, style.MARGIN, under, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
+    width = style.WIDTH - style.MARGIN - left
+    style.write(
+        page, left, top - style.line_height(style.SMALL) - 0.02, "STAMP", style.SMALL, weight="bold"
+    )
+    axes = style.panel(figure, (left, top, width, HEIGHT), "scores")
     _lines(_framed(axes, gaps), points, gaps, key)
-    axes.set_ylim(*limits(points, "gap_stamp"))
-    axes = _framed(panel(figure, (left, second, width, RHOS), "rho"), gaps)
+    axes.set_ylim(*style.limits(points, "gap_stamp"))
+    axes = _framed(style.panel(figure, (left, second, width, RHOS), "rho"), gaps)
     _rhos(axes, page, rows, gaps, left, second)
     _counts(page, counts, gaps, left, width, below, names)
     return figure
@@ -90,19 +68,19 @@ def _framed(axes: Axes, gaps: list[int]) -> Axes:
     return axes
 
 
-def _lines(axes: Axes, points: pl.DataFrame, gaps: list[int], key: Key) -> None:
+def _lines(axes: Axes, points: pl.DataFrame, gaps: list[int], key: style.Key) -> None:
     """A line a model through its scores, dashed and open where the study sets it aside."""
     size = 4.6 if points["model"].n_unique() <= 20 else 3.4
     for (model,), own in points.group_by("model", maintain_order=True):
         one = own.row(0, named=True)
         paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
         places = [gaps.index(gap) for gap in own["gap"]]
-        style: dict[str, Any] = {"color": paint.colour, "lw": 0.9, "alpha": 0.7, "zorder": 2}
+        props: dict[str, Any] = {"color": paint.colour, "lw": 0.9, "alpha": 0.7, "zorder": 2}
         if not one["counted"]:
-            style["ls"] = (0, (3, 2))
-        axes.plot(places, own["gap_stamp"], gid=f"line:{model}", **style)
+            props["ls"] = (0, (3, 2))
+        axes.plot(places, own["gap_stamp"], gid=f"line:{model}", **props)
         for x, y in zip(places, own["gap_stamp"], strict=True):
-            mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
+            style.mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
 
 
 def _rhos(
@@ -113,19 +91,19 @@ def _rhos(
     outcomes = [name for name in titles if name != STAMP][-1:]
     shown = [*([STAMP] if STAMP in titles else []), *outcomes]
     known = rows.filter(pl.col("outcome").is_in(shown))
-    low, high = limits(known, "low", "high", "rho")
+    low, high = style.limits(known, "low", "high", "rho")
     axes.set_ylim(max(low, -1.04), min(high, 1.04))
     if axes.get_ylim()[0] < 0 < axes.get_ylim()[1]:
-        axes.axhline(0, color=MUTED, lw=0.6, zorder=1)
-    x, above = left, top - line_height(SMALL) - 0.02
+        axes.axhline(0, color=style.MUTED, lw=0.6, zorder=1)
+    x, above = left, top - style.line_height(style.SMALL) - 0.02
     for at, outcome in enumerate(shown):
         colour, shape = COLOURS.get(outcome, OUTCOME)
         name = "the study's own STAMP" if outcome == STAMP else inside(titles[outcome])
-        text = shortened(f"{RHO} with {name}", 2.6, SMALL)
-        middle = above + line_height(SMALL) / 2
+        text = style.shortened(f"{RHO} with {name}", 2.6, style.SMALL)
+        middle = above + style.line_height(style.SMALL) / 2
         page.plot([x + 0.05], [middle], marker=shape, ms=4.4, color=colour, ls="none")
-        write(page, x + 0.15, above, text, SMALL)
-        x += 0.15 + widest([text], SMALL) + 0.25
+        style.write(page, x + 0.15, above, text, style.SMALL)
+        x += 0.15 + style.widest([text], style.SMALL) + 0.25
         for one in known.filter(pl.col("outcome") == outcome).drop_nulls("rho").to_dicts():
             place = gaps.index(one["gap"]) + 0.12 * (2 * at - 1)
             gid = f"{outcome}:{one['gap']}"
@@ -148,15 +126,15 @@ def _counts(
     """Under each gap its number of pairs, and how many changed label."""
     cells = {row["gap"]: row for row in counts.to_dicts()}
     for line, name in enumerate(names):
-        y = top + (line + 0.5) * line_height(SMALL)
-        page.text(left - 0.1, y, name, size=SMALL, ha="right", va="center")
+        y = top + (line + 0.5) * style.line_height(style.SMALL)
+        page.text(left - 0.1, y, name, size=style.SMALL, ha="right", va="center")
         for at, gap in enumerate(gaps):
             row = cells[gap]
             pairs, changed = row["pairs"], row["changed"]
             share = "" if not pairs else f"{100 * changed / pairs:.0f} %"
             text = (str(gap), "" if pairs is None else f"{pairs:,}", share)[line]
             x = left + (at + 0.5) * width / len(gaps)
-            page.text(x, y, text, size=FINE, ha="center", va="center")
+            page.text(x, y, text, size=style.FINE, ha="center", va="center")
 
 
 def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:

@@ -16,8 +16,8 @@ import polars as pl
 
 from stamp.data.pairs import changed
 from stamp.data.views import label_columns
-from stamp.report.profiles import entry
-from stamp.report.profiles.material import CONSTANT, Material, Rows
+from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs, Rows
+from stamp.report.profiles.rows import entry
 from stamp.scoring.score import pair_rows
 from stamp.scoring.stamp import squared_distances
 
@@ -51,36 +51,36 @@ def chained_pairs(pairs: pl.DataFrame, images: pl.Series, gap: int) -> Rows:
     return pair_rows(found, images)
 
 
-def rows(material: Material) -> Iterator[dict[str, Any]]:
+def rows(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
     """``stamp``, ``within`` and ``changed`` (share of pairs whose label changed) of each gap."""
-    design = material.design
-    random = material.random_distances()
+    design = inputs.design
+    random = inputs.random_distances()
     reason = None
     if design.semantic == "class":
         reason = "the groups are classes, whose images have no order"
-    elif material.constant:
+    elif inputs.constant:
         reason = CONSTANT
     for gap in GAPS:
-        found = (np.empty(0, int),) * 2 if reason else _chosen(material, gap)
+        found = (np.empty(0, int),) * 2 if reason else _chosen(inputs, gap)
         few = f"{len(found[0])} pooled pairs are {gap} visits apart: at least {FEWEST} are needed"
         if why := reason or (few if len(found[0]) < FEWEST else None):
             yield from (entry(name, gap, reason=why) for name in ("stamp", "within", "changed"))
             continue
-        distances = squared_distances(material.p, *found)
-        yield entry("stamp", gap, **material.scored(distances, found, random))
+        distances = squared_distances(inputs.p, *found)
+        yield entry("stamp", gap, **inputs.scored(distances, found, random))
         yield entry("within", gap, float(distances.mean()), n=len(distances))
-        images = material.rows["image"]
+        images = inputs.rows["image"]
         pairs = pl.DataFrame({"a": images[found[0]], "b": images[found[1]]})
-        other = changed(pairs, material.rows, label_columns(design.task, design.classes))
+        other = changed(pairs, inputs.rows, label_columns(design.task, design.classes))
         yield entry("changed", gap, len(other) / len(pairs), n=len(pairs))
 
 
-def _chosen(material: Material, gap: int) -> Rows:
+def _chosen(inputs: ProfileInputs, gap: int) -> Rows:
     """The pairs of a gap, a fixed random choice of as many as a score uses where there are more."""
-    if material.order == "image":
-        a, b = chained_pairs(material.pairs, material.rows["image"], gap)
+    if inputs.order == "image":
+        a, b = chained_pairs(inputs.pairs, inputs.rows["image"], gap)
     else:
-        a, b = visit_pairs(material.rows, gap)
-    rng = np.random.default_rng([material.design.seed, SAMPLE, gap])
-    keep = np.sort(rng.permutation(len(a))[: material.design.number])
+        a, b = visit_pairs(inputs.rows, gap)
+    rng = np.random.default_rng([inputs.design.seed, SAMPLE, gap])
+    keep = np.sort(rng.permutation(len(a))[: inputs.design.number])
     return a[keep], b[keep]

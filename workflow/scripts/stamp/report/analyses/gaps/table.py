@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import polars as pl
 
-from stamp.report.analysis import DESCRIBED, RHO, Data, frame, nothing, number, why
-from stamp.report.profile_tables import (
-    ASSOCIATION,
-    STAMP,
-    associations,
-    by_part,
-    first_reason,
-    headline,
-    quantity,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
+from stamp.report.profiles import associations
+from stamp.report.profiles.associations import STAMP
+from stamp.report.wording import RHO, number
 
 TABLE = {
     "gap": pl.Int64,
-    **ASSOCIATION,
+    **associations.ASSOCIATION,
     "pairs": pl.Int64,
     "changed": pl.Int64,
     "changed_share": pl.Float64,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "gap": pl.Int64,
     "pairs": pl.Int64,
     "gap_stamp": pl.Float64,
@@ -34,14 +29,14 @@ MODELS = {
 }
 
 
-def gaps(data: Data) -> list[int]:
+def gaps(data: AnalysisData) -> list[int]:
     """The gaps that the profiles have rows of."""
     return sorted({int(part) for part in data.profiles["part"].drop_nulls().unique()})
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's score at each gap with its interval, and SV."""
-    found = by_part(data, ["stamp"]).with_columns(
+    found = associations.by_part(data, ["stamp"]).with_columns(
         gap=pl.col("part").cast(pl.Int64), pairs="n", gap_stamp="value"
     )
     within = data.profiles.filter(pl.col("quantity") == "within")
@@ -51,10 +46,10 @@ def models(data: Data) -> pl.DataFrame:
         how="left",
         maintain_order="left",
     )
-    return frame(found.rows(named=True), MODELS)
+    return analysis.frame(found.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of STAMP at each gap with the study's own STAMP and with each outcome.
 
     ``pairs`` and ``changed`` are the same for all models: how many pairs of pooled images are so
@@ -63,13 +58,15 @@ def table(data: Data) -> pl.DataFrame:
     """
     at = gaps(data)
     if not at:
-        return nothing(TABLE, "no model has a profile of gaps")
+        return analysis.nothing(TABLE, "no model has a profile of gaps")
     counts = {gap: _pairs(data, gap) for gap in at}
-    rows = associations(data, [quantity(data, "stamp", gap, gap=gap) for gap in at])
-    return frame([{**row, **counts[row["gap"]]} for row in rows], TABLE)
+    rows = associations.associate(
+        data, [associations.quantity(data, "stamp", gap, gap=gap) for gap in at]
+    )
+    return analysis.frame([{**row, **counts[row["gap"]]} for row in rows], TABLE)
 
 
-def _pairs(data: Data, gap: int) -> dict[str, float | int | None]:
+def _pairs(data: AnalysisData, gap: int) -> dict[str, float | int | None]:
     rows = data.profiles.filter(
         (pl.col("quantity") == "changed")
         & (pl.col("part") == str(gap))
@@ -83,12 +80,12 @@ def _pairs(data: Data, gap: int) -> dict[str, float | int | None]:
 
 def sentence(table: pl.DataFrame) -> str:
     """The score and rho of the shortest and of the longest gap, and the changed labels."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No analysis of follow-up gaps: {reason}."
-    rows = headline(table)
+    rows = associations.headline(table)
     own = rows.filter((pl.col("outcome") == STAMP) & pl.col("mean").is_not_null())
     if own.is_empty():
-        return f"No analysis of follow-up gaps: {first_reason(rows)}."
+        return f"No analysis of follow-up gaps: {associations.first_reason(rows)}."
     first, last = own.row(0, named=True), own.row(-1, named=True)
     words = (
         f"Over visits {first['gap']} apart the mean score of the models is {number(first['mean'])} "

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from stamp.inference.extra_outputs.manifest import NotAvailable
-from stamp.report.profiles import entry
 from stamp.report.profiles.centroids import class_terms, members, side_gaps
-from stamp.report.profiles.material import Material
+from stamp.report.profiles.model_profile import ProfileInputs
+from stamp.report.profiles.rows import entry
 from stamp.scoring.stamp import squared_distances
 
 
@@ -32,69 +32,69 @@ def steepness(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.nd
     return slopes.max(axis=0)
 
 
-def rows(material: Material) -> Iterator[dict[str, Any]]:
+def rows(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
     """The gaps, those of each class, and the three kinds of steepness."""
-    yield from _gaps(material)
+    yield from _gaps(inputs)
     for name, measured in STEEPNESS.items():
         try:
-            value, count = measured(material)
+            value, count = measured(inputs)
         except NotAvailable as missing:
             yield entry(name, reason=str(missing))
         else:
             yield entry(name, None, value, n=count)
 
 
-def _perturbed(material: Material) -> tuple[float, int]:
-    at, after, found = material.extra_outputs.outputs("perturbations")
+def _perturbed(inputs: ProfileInputs) -> tuple[float, int]:
+    at, after, found = inputs.extra_outputs.outputs("perturbations")
     # the pass's own outputs at x, which are as precise as those beside it
-    before = material.extra_outputs.probabilities("perturbations", found["base"])
+    before = inputs.extra_outputs.probabilities("perturbations", found["base"])
     slopes = steepness(before, after, found["norms"].astype(np.float64))
     return float(slopes.mean()), len(at)
 
 
-def _spectral(material: Material) -> tuple[float, int]:
-    norms = material.extra_outputs.arrays("jacobian")["norms"]
+def _spectral(inputs: ProfileInputs) -> tuple[float, int]:
+    norms = inputs.extra_outputs.arrays("jacobian")["norms"]
     return float(norms.mean(dtype=np.float64)), len(norms)
 
 
-def _pairs(material: Material) -> tuple[float, int]:
+def _pairs(inputs: ProfileInputs) -> tuple[float, int]:
     found, ends = (
-        material.extra_outputs.arrays("pixel_distances"),
-        material.ends(material.design.semantic),
+        inputs.extra_outputs.arrays("pixel_distances"),
+        inputs.ends(inputs.design.semantic),
     )
     count = len(ends[0])
     for name, rows in zip("ab", ends, strict=True):
-        if not np.array_equal(material.extra_outputs.rows(found[name][:count]), rows):
+        if not np.array_equal(inputs.extra_outputs.rows(found[name][:count]), rows):
             raise ValueError("the extra output 'pixel_distances' is of other pairs than the score")
     apart = float(found["squared"][:count].mean())
     if apart == 0:
         raise NotAvailable("the two images of every semantic pair are the same")
-    within = float(squared_distances(material.p, *ends).mean())
+    within = float(squared_distances(inputs.p, *ends).mean())
     return float(np.sqrt(within / apart)), count
 
 
-STEEPNESS: dict[str, Callable[[Material], tuple[float, int]]] = {
+STEEPNESS: dict[str, Callable[[ProfileInputs], tuple[float, int]]] = {
     "lipschitz": _perturbed,
     "lipschitz_spectral": _spectral,
     "lipschitz_pairs": _pairs,
 }
 
 
-def _gaps(material: Material) -> Iterator[dict[str, Any]]:
-    design = material.design
-    belong = members(material.labels, design.task, design.classes)
+def _gaps(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
+    design = inputs.design
+    belong = members(inputs.labels, design.task, design.classes)
     if len(belong.names) < 2:
         few = f"{len(belong.names)} classes have enough labeled images for a centroid"
         yield from (entry(name, reason=few) for name in ("centroid_gap", "side_gap"))
         return
-    terms = class_terms(material.p, belong)
+    terms = class_terms(inputs.p, belong)
     yield entry("centroid_gap", None, float(terms.gap.mean()), n=len(belong.names))
     for name, gap, size in zip(belong.names, terms.gap, belong.sizes, strict=True):
         yield entry("class_gap", name, float(gap), n=int(size))
     if design.task == "multiclass":
         yield entry("side_gap", reason="a class has no negatives of its own in a multiclass study")
         return
-    sides = side_gaps(material.p, material.labels)
+    sides = side_gaps(inputs.p, inputs.labels)
     known = sides[~np.isnan(sides)]
     if known.size:
         yield entry("side_gap", None, float(known.mean()), n=known.size)

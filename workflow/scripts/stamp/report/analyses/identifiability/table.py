@@ -11,17 +11,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from stamp.report.analysis import DESCRIBED, RHO, Data, frame, number, p_text
-from stamp.report.profile_tables import (
-    ASSOCIATION,
-    STAMP,
-    Quantity,
-    associations,
-    by_part,
-    first_reason,
-    headline,
-    quantity,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
+from stamp.report.profiles import associations
+from stamp.report.profiles.associations import STAMP, Quantity
+from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import FEWEST
 
 QUANTITIES = {
@@ -38,9 +32,9 @@ VARIANTS = {
 }
 TITLES = QUANTITIES | {key: title for own in VARIANTS.values() for key, title in own.items()}
 POOLED = "all families"
-TABLE = {"quantity": pl.String, "name": pl.String, "family": pl.String, **ASSOCIATION}
+TABLE = {"quantity": pl.String, "name": pl.String, "family": pl.String, **associations.ASSOCIATION}
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "quantity": pl.String,
     "name": pl.String,
     "value": pl.Float64,
@@ -49,30 +43,30 @@ MODELS = {
 }
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's centroid gaps and Lipschitz proxy with its variants."""
-    found = by_part(data, list(TITLES)).with_columns(
+    found = associations.by_part(data, list(TITLES)).with_columns(
         name=pl.col("quantity").replace_strict(TITLES, default=None)
     )
-    return frame(found.rows(named=True), MODELS)
+    return analysis.frame(found.rows(named=True), MODELS)
 
 
-def families(data: Data) -> list[str]:
+def families(data: AnalysisData) -> list[str]:
     """The families of at least four models."""
     names = [data.models[key]["family"] for key in data.scores["model"]]
     return [name for name in sorted(set(names)) if names.count(name) >= FEWEST]
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of each quantity with STAMP and with each outcome: over all models, then by family."""
     found = []
     for name, title in TITLES.items():
-        pooled = quantity(data, name, quantity=name, name=title, family=POOLED)
+        pooled = associations.quantity(data, name, quantity=name, name=title, family=POOLED)
         found += [pooled, *(_within(data, pooled, family) for family in families(data))]
-    return frame(associations(data, found), TABLE)
+    return analysis.frame(associations.associate(data, found), TABLE)
 
 
-def _within(data: Data, pooled: Quantity, family: str) -> Quantity:
+def _within(data: AnalysisData, pooled: Quantity, family: str) -> Quantity:
     own = {k: value for k, value in pooled.values.items() if data.models[k]["family"] == family}
     return replace(pooled, about={**pooled.about, "family": family}, values=own)
 
@@ -80,12 +74,12 @@ def _within(data: Data, pooled: Quantity, family: str) -> Quantity:
 def sentence(table: pl.DataFrame) -> str:
     """Rho with STAMP over all models and within families, of each quantity that models have."""
     parts = []
-    shown = headline(table)
+    shown = associations.headline(table)
     for name, title in QUANTITIES.items():
         rows = shown.filter(pl.col("quantity") == name)
         pooled = rows.filter(pl.col("family") == POOLED)
         if pooled["rho"].is_null().all():
-            parts.append(f"No {title}: {first_reason(pooled)}.")
+            parts.append(f"No {title}: {associations.first_reason(pooled)}.")
             parts += _variants(shown, VARIANTS.get(name, {}))
             continue
         said = [

@@ -13,28 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stamp.report.analyses.layers.table import ARROW, KINDS, LAYERS, STEPS
-from stamp.report.plot.data import MINUS, RHO, inside, models_text
-from stamp.report.plot.style import (
-    FINE,
-    INK,
-    MARGIN,
-    SMALL,
-    WIDTH,
-    heading,
-    heading_height,
-    ink_on,
-    look,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    widest,
-    width_of,
-    write,
-)
-from stamp.report.plot.words import in_words
-from stamp.report.profile_tables import STAMP
+from stamp.report.plot import style
+from stamp.report.plot.empty import in_words
+from stamp.report.profiles.associations import STAMP
+from stamp.report.wording import MINUS, RHO, inside, models_text
 
 ROW, APART, WIDEST = 0.155, 0.12, 1.9  # inches: a row, between blocks, the longest name
 SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"  # both readable by every kind of colour vision
@@ -61,7 +43,7 @@ BLOCKS = [
 ]
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``layers`` from its two tables; words where there is nothing."""
     taps = models.filter((pl.col("what") == "layer") & (pl.col("layer") != "output"))
@@ -70,36 +52,53 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         why = reasons[0] if len(reasons) else "no model has layers"
         return in_words(texts, SUBTITLE, f"Nothing to draw: {why}.")
     order = _order(models)
-    names = [shortened(name, WIDEST, FINE) for name in order.values()]
+    names = [style.shortened(name, WIDEST, style.FINE) for name in order.values()]
     below = _rho_rows(table)
-    bold = max((width_of(text, FINE, "bold") for _, text in below), default=0.0)
-    left = MARGIN + max(widest(names, FINE), bold) + 0.1
+    bold = max((style.width_of(text, style.FINE, "bold") for _, text in below), default=0.0)
+    left = style.MARGIN + max(style.widest(names, style.FINE), bold) + 0.1
     count = sum(len(block.columns) for block in BLOCKS)
-    cell = (WIDTH - MARGIN - left - APART * (len(BLOCKS) - 1)) / count
-    head = widest([_short(column) for block in BLOCKS for column in block.columns], FINE) + 0.1
-    top = heading_height(texts["title"], SUBTITLE) + 1.6 * SMALL / 72 + head
+    cell = (style.WIDTH - style.MARGIN - left - APART * (len(BLOCKS) - 1)) / count
+    head = (
+        style.widest([_short(column) for block in BLOCKS for column in block.columns], style.FINE)
+        + 0.1
+    )
+    top = style.heading_height(texts["title"], SUBTITLE) + 1.6 * style.SMALL / 72 + head
     foot = top + (len(order) + len(below) + 0.5) * ROW + 0.1
     note = _note(table, models)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    notes(page, note, texts["notice"])
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.notes(page, note, texts["notice"])
     for row, name in enumerate(names):
         middle = top + (row + 0.5) * ROW
-        page.text(left - 0.06, middle, name, size=FINE, ha="right", va="center")
+        page.text(left - 0.06, middle, name, size=style.FINE, ha="right", va="center")
     for row, (_, text) in enumerate(below):
         middle = top + (len(order) + 0.5 + row + 0.5) * ROW
-        page.text(left - 0.06, middle, text, size=FINE, ha="right", va="center", weight="bold")
+        page.text(
+            left - 0.06, middle, text, size=style.FINE, ha="right", va="center", weight="bold"
+        )
     x = left
     for block in BLOCKS:
         width = cell * len(block.columns)
         if block.what == "layer":
-            write(page, x, top - head - 1.4 * SMALL / 72, TITLES[block.kind], SMALL, weight="bold")
+            style.write(
+                page,
+                x,
+                top - head - 1.4 * style.SMALL / 72,
+                TITLES[block.kind],
+                style.SMALL,
+                weight="bold",
+            )
         for at, column in enumerate(block.columns):
-            place: dict[str, Any] = {"size": FINE, "ha": "center", "va": "bottom", "rotation": 90}
+            place: dict[str, Any] = {
+                "size": style.FINE,
+                "ha": "center",
+                "va": "bottom",
+                "rotation": 90,
+            }
             page.text(x + (at + 0.5) * cell, top - 0.04, _short(column), **place)
         height = (len(order) + len(below) + 0.5) * ROW
         name = f"{block.kind}:{block.what}"
-        axes = panel(figure, (x, top, width, height), name, facecolor="none")
+        axes = style.panel(figure, (x, top, width, height), name, facecolor="none")
         axes.set(xlim=(0, len(block.columns)), ylim=(len(order) + len(below) + 0.5, 0))
         axes.set_axis_off()
         _cells(axes, models, block, list(order), cell)
@@ -124,7 +123,10 @@ def _rho_rows(table: pl.DataFrame) -> list[tuple[str, str]]:
     titles = dict(rows.select("outcome", "title").unique(maintain_order=True).iter_rows())
     outcomes = [name for name in titles if name != STAMP]
     chosen = [*outcomes[-1:], *([STAMP] if STAMP in titles else [])]
-    return [(name, f"{RHO} with {shortened(inside(titles[name]), 1.4, FINE)}") for name in chosen]
+    return [
+        (name, f"{RHO} with {style.shortened(inside(titles[name]), 1.4, style.FINE)}")
+        for name in chosen
+    ]
 
 
 def _short(column: str) -> str:
@@ -151,7 +153,7 @@ def _cells(axes: Axes, models: pl.DataFrame, block: Block, order: list[str], cel
             gid = f"cell:{model}:{column}"
             shape: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "lw": 0.4}
             axes.add_patch(Rectangle((x, y), 1, 1, gid=gid, **shape))
-            _number(axes, x, y, value, cell, ink_on(colour))
+            _number(axes, x, y, value, cell, style.ink_on(colour))
 
 
 def _rhos(
@@ -169,7 +171,7 @@ def _rhos(
             value = known.get((outcome, column))
             if value is not None:
                 gid = f"rho:{outcome}:{column}"
-                _number(axes, x, start + 0.5 + y, value, cell, INK, weight="bold", gid=gid)
+                _number(axes, x, start + 0.5 + y, value, cell, style.INK, weight="bold", gid=gid)
 
 
 def _number(
@@ -180,9 +182,12 @@ def _number(
     text = f"{value:.2f}".replace("0.", ".", 1).replace("-", MINUS)
     text = f"{value:.1f}".replace("-", MINUS) if abs(value) >= 9.995 else text
     weight = more.get("weight", "normal")
-    size = min(FINE - 0.7, (FINE - 0.7) * 0.92 * cell / width_of(text, FINE - 0.7, weight))
-    style: dict[str, Any] = {"size": size, "ha": "center", "va": "center", "color": ink}
-    axes.text(x + 0.5, y + 0.52, text, **style, **more)
+    size = min(
+        style.FINE - 0.7,
+        (style.FINE - 0.7) * 0.92 * cell / style.width_of(text, style.FINE - 0.7, weight),
+    )
+    props: dict[str, Any] = {"size": size, "ha": "center", "va": "center", "color": ink}
+    axes.text(x + 0.5, y + 0.52, text, **props, **more)
 
 
 def _note(table: pl.DataFrame, models: pl.DataFrame) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from stamp.inference.extra_outputs.manifest import NotAvailable
-from stamp.report.profiles import entry
-from stamp.report.profiles.material import CONSTANT, Material
+from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs
+from stamp.report.profiles.rows import entry
 from stamp.scoring.stamp import squared_distances
 
-TAPS = ("early", "mid", "late", "penultimate")
 OUTPUT = "output"
+LAYERS = ("early", "mid", "late", "penultimate", OUTPUT)
 KINDS = ("raw", "normalised")
 FLAT = 1e-12  # share of the mean squared length below which features say nothing
 
@@ -28,34 +28,34 @@ def unit_length(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.where(length > 0, length, 1.0)
 
 
-def rows(material: Material) -> Iterator[dict[str, Any]]:
+def rows(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
     """``raw`` and ``normalised`` STAMP of each layer."""
     try:
-        taps = material.extra_outputs.arrays("embeddings")
-        why = material.extra_outputs.note("embeddings", "taps")
+        taps = inputs.extra_outputs.arrays("embeddings")
+        why = inputs.extra_outputs.note("embeddings", "taps")
     except NotAvailable as missing:
         taps, why = {}, str(missing)
-    for layer in (*TAPS, OUTPUT):
+    for layer in LAYERS:
         if layer == OUTPUT:
-            vectors = material.p
-            if material.constant:
+            vectors = inputs.p
+            if inputs.constant:
                 yield from (entry(kind, layer, reason=CONSTANT) for kind in KINDS)
                 continue
         elif layer in taps:
-            vectors = taps[layer][material.extra_outputs.pool].astype(np.float64)
+            vectors = taps[layer][inputs.extra_outputs.pool].astype(np.float64)
         else:
             no = why or f"the network has no layer '{layer}'"
             yield from (entry(kind, layer, reason=no) for kind in KINDS)
             continue
-        yield _layer(material, "raw", layer, vectors)
-        yield _layer(material, "normalised", layer, unit_length(vectors))
+        yield _layer(inputs, "raw", layer, vectors)
+        yield _layer(inputs, "normalised", layer, unit_length(vectors))
 
 
-def _layer(material: Material, kind: str, layer: str, vectors: np.ndarray) -> dict[str, Any]:
+def _layer(inputs: ProfileInputs, kind: str, layer: str, vectors: np.ndarray) -> dict[str, Any]:
     if not np.isfinite(vectors).all():
         return entry(kind, layer, reason="features are not finite")
-    random = material.random_distances(vectors)
+    random = inputs.random_distances(vectors)
     if random.mean() <= FLAT * np.mean(np.sum(vectors**2, axis=1)):
         return entry(kind, layer, reason="features are nearly constant")
-    ends = material.ends(material.design.semantic)
-    return entry(kind, layer, **material.scored(squared_distances(vectors, *ends), ends, random))
+    ends = inputs.ends(inputs.design.semantic)
+    return entry(kind, layer, **inputs.scored(squared_distances(vectors, *ends), ends, random))

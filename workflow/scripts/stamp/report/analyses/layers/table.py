@@ -7,28 +7,20 @@ from itertools import pairwise
 
 import polars as pl
 
-from stamp.report.analysis import DESCRIBED, RHO, Data, describe, frame, number, p_text
-from stamp.report.profile_tables import (
-    ASSOCIATION,
-    STAMP,
-    Quantity,
-    associations,
-    by_part,
-    first_reason,
-    headline,
-    quantity,
-    with_outcome,
-)
+from stamp.report import analysis
+from stamp.report.analyses.layers.profile import KINDS, LAYERS
+from stamp.report.analysis import AnalysisData
+from stamp.report.profiles import associations
+from stamp.report.profiles.associations import STAMP, Quantity
+from stamp.report.wording import RHO, number, p_text
 
-LAYERS = ("early", "mid", "late", "penultimate", "output")
-KINDS = ("raw", "normalised")
 ARROW = " to "
 STEPS = tuple(pairwise(LAYERS))
 SPANS = (("mid", "penultimate"),)  # the transition that the paper names
 DEEP = ("early", "penultimate")
-TABLE = {"kind": pl.String, "what": pl.String, "layer": pl.String, **ASSOCIATION}
+TABLE = {"kind": pl.String, "what": pl.String, "layer": pl.String, **associations.ASSOCIATION}
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "kind": pl.String,
     "what": pl.String,
     "layer": pl.String,
@@ -42,13 +34,14 @@ MODELS = {
 }
 
 
-def features(data: Data, kind: str) -> Iterator[Quantity]:
+def features(data: AnalysisData, kind: str) -> Iterator[Quantity]:
     """STAMP of each layer, the gain of each transition, and penultimate minus early.
 
     ``what`` is ``layer``, ``gain`` (of neighbouring layers), ``span`` or ``deep minus early``.
     """
     at = {
-        layer: quantity(data, kind, layer, kind=kind, what="layer", layer=layer) for layer in LAYERS
+        layer: associations.quantity(data, kind, layer, kind=kind, what="layer", layer=layer)
+        for layer in LAYERS
     }
     yield from at.values()
     for what, pairs in (("gain", STEPS), ("span", SPANS), ("deep minus early", (DEEP,))):
@@ -56,10 +49,15 @@ def features(data: Data, kind: str) -> Iterator[Quantity]:
             yield at[second].minus(at[first], what=what, layer=f"{first}{ARROW}{second}")
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's STAMP at each layer with its interval, and every difference."""
-    known = by_part(data, KINDS).with_columns(kind="quantity", layer="part", what=pl.lit("layer"))
-    said = {row["model"]: row for row in with_outcome(data, describe(data)).to_dicts()}
+    known = associations.by_part(data, KINDS).with_columns(
+        kind="quantity", layer="part", what=pl.lit("layer")
+    )
+    said = {
+        row["model"]: row
+        for row in associations.with_outcome(data, analysis.describe(data)).to_dicts()
+    }
     rows = [{**row, **said[row["model"]]} for row in known.to_dicts()]
     for kind in KINDS:
         for one in features(data, kind):
@@ -69,23 +67,23 @@ def models(data: Data) -> pl.DataFrame:
                     for key, value in one.values.items()
                     if key in said
                 ]
-    return frame(rows, MODELS)
+    return analysis.frame(rows, MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of each layer's STAMP and of each gain with the study's STAMP and with each outcome."""
     found = [one for kind in KINDS for one in features(data, kind)]
-    return frame(associations(data, found), TABLE)
+    return analysis.frame(associations.associate(data, found), TABLE)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """The mean of each layer, of penultimate minus early, and the layer that goes best with it."""
-    rows = headline(table).filter(pl.col("kind") == "raw")
+    rows = associations.headline(table).filter(pl.col("kind") == "raw")
     own = rows.filter((pl.col("outcome") == STAMP) & (pl.col("what") == "layer"))
     means = own.drop_nulls("mean")
     taps = means.filter(pl.col("layer") != "output")
     if taps.is_empty():
-        return f"No STAMP by layer: {first_reason(own)}."
+        return f"No STAMP by layer: {associations.first_reason(own)}."
     listed = ", ".join(f"{one['layer']} {number(one['mean'])}" for one in means.to_dicts())
     words = f"STAMP by layer, mean over models: {listed}."
     deep = rows.filter(pl.col("what") == "deep minus early")

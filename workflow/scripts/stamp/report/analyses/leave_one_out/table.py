@@ -7,21 +7,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import RHO, Data, frame, nothing, number, rank_correlation, why
-from stamp.report.paired import (
-    ABOUT,
-    NOTHING,
-    OF_MODEL,
-    Paired,
-    described,
-    of_model,
-    pairings,
-    spoken,
-)
+from stamp.report import analysis, paired
+from stamp.report.analysis import AnalysisData
+from stamp.report.paired import Paired
+from stamp.report.wording import RHO, number
 from stamp.stats.correlation import FEWEST, LeaveOneOut, asymptotic_p, leave_one_out
 
 TABLE = {
-    **ABOUT,
+    **paired.ABOUT,
     "n": pl.Int64,
     "rho": pl.Float64,
     "low": pl.Float64,
@@ -37,7 +30,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **OF_MODEL,
+    **paired.OF_MODEL,
     "rho_without": pl.Float64,
     "change": pl.Float64,
     "reason": pl.String,
@@ -50,35 +43,35 @@ def without_each(x: np.ndarray, y: np.ndarray) -> LeaveOneOut | None:
     return leave_one_out(x, y) if len(x) >= FEW else None
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Rho of every outcome without each model, and how far that moves it."""
-    said = described(data)
+    said = paired.described(data)
     rows = []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         known = one.known()
         found = without_each(one.x[known], one.y[known])
         if found is None:
             continue
-        whole = rank_correlation(one.x, one.y)
+        whole = analysis.rank_correlation(one.x, one.y)
         rows += [
-            {**of_model(said, one, int(at)), "rho_without": rho, "change": rho - whole}
+            {**paired.of_model(said, one, int(at)), "rho_without": rho, "change": rho - whole}
             for at, rho in zip(np.flatnonzero(known), found.rho.tolist(), strict=True)
         ]
     few = f"no outcome has {FEW} models with a score and a value"
-    return frame(rows, MODELS) if rows else nothing(MODELS, few)
+    return analysis.frame(rows, MODELS) if rows else analysis.nothing(MODELS, few)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """The range of rho over all models but one, and the model whose absence moves it the most.
 
     ``largest_p_asymptotic`` is the largest p of t with n - 3 degrees of freedom among them: what
     the weakest of these results would be reported with.
     """
-    rows = [{**one.about, **_row(data, one)} for one in pairings(data)]
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    rows = [{**one.about, **_row(data, one)} for one in paired.pairings(data)]
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
-def _row(data: Data, one: Paired) -> dict[str, Any]:
+def _row(data: AnalysisData, one: Paired) -> dict[str, Any]:
     known = one.known()
     x, y, n = one.x[known], one.y[known], int(known.sum())
     found = without_each(x, y)
@@ -86,7 +79,7 @@ def _row(data: Data, one: Paired) -> dict[str, Any]:
         return {"n": n, "reason": f"{n} models are too few: at least {FEW} are needed"}
     if found.most_influential is None:
         return {"n": n, "reason": "the score or the outcome is the same for all models"}
-    which, rho = found.most_influential, rank_correlation(x, y)
+    which, rho = found.most_influential, analysis.rank_correlation(x, y)
     key = [one.keys[at] for at in np.flatnonzero(known)][which]
     row: dict[str, Any] = {
         "n": n,
@@ -103,7 +96,7 @@ def _row(data: Data, one: Paired) -> dict[str, Any]:
     other = without_each(one.source[both], one.y[both])
     if other is not None:
         row |= {
-            "source_metric_rho": rank_correlation(one.source[both], one.y[both]),
+            "source_metric_rho": analysis.rank_correlation(one.source[both], one.y[both]),
             "source_metric_low": other.low,
             "source_metric_high": other.high,
         }
@@ -112,10 +105,10 @@ def _row(data: Data, one: Paired) -> dict[str, Any]:
 
 def sentence(table: pl.DataFrame) -> str:
     """The range for each outcome, and who moves it."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No model could be left out: {reason}."
     parts = []
-    for row in spoken(table).iter_rows(named=True):
+    for row in paired.spoken(table).iter_rows(named=True):
         if row["rho"] is None:
             parts.append(f"{row['title']}: {row['reason']}.")
             continue

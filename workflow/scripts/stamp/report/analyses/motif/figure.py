@@ -11,28 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.report.analyses.layers.table import ARROW, KINDS
-from stamp.report.plot.data import MINUS, RHO, number, p_value
-from stamp.report.plot.style import (
-    BODY,
-    INK,
-    INNER,
-    MARGIN,
-    MUTED,
-    SMALL,
-    WIDTH,
-    heading,
-    heading_height,
-    line_height,
-    look,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    widest,
-    wrapped,
-    write,
-)
-from stamp.report.plot.words import in_words
+from stamp.report.plot import style
+from stamp.report.plot.empty import in_words
+from stamp.report.wording import MINUS, RHO, short_number, short_p
 
 ROW, BETWEEN, UNDER = 0.24, 0.28, 0.26  # inches
 COLOURS = {"raw": "#0072B2", "normalised": "#E69F00"}
@@ -45,7 +26,7 @@ PANELS = {
 SUBTITLE = "Ridge regression of the outcome on the models' ranks in each layer's STAMP and gain"
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``motif`` from its table; words where there is nothing."""
     rows = table.filter((pl.col("models") == "declared") & pl.col("coefficient").is_not_null())
@@ -56,27 +37,29 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     outcome = rows["outcome"].unique(maintain_order=True)[-1]
     rows = rows.filter(pl.col("outcome") == outcome)
     features = rows["feature"].unique(maintain_order=True).to_list()
-    words = wrapped(_words(rows), INNER, BODY)
-    start = heading_height(texts["title"], SUBTITLE)
-    key = start + len(words) * line_height(BODY) + 0.06
-    top = key + 2.4 * line_height(SMALL)
+    words = style.wrapped(_words(rows), style.INNER, style.BODY)
+    start = style.heading_height(texts["title"], SUBTITLE)
+    key = start + len(words) * style.line_height(style.BODY) + 0.06
+    top = key + 2.4 * style.line_height(style.SMALL)
     height = ROW * len(features)
     note = _note()
-    figure, page = sheet(top + height + UNDER + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    notes(page, note, texts["notice"])
-    write(page, MARGIN, start, words, BODY)
+    figure, page = style.sheet(top + height + UNDER + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.notes(page, note, texts["notice"])
+    style.write(page, style.MARGIN, start, words, style.BODY)
     _key(page, key)
     titles = [feature.replace(ARROW, " \u2192 ") for feature in features]
-    left = MARGIN + widest(titles, SMALL) + 0.12
+    left = style.MARGIN + style.widest(titles, style.SMALL) + 0.12
     for y, title in enumerate(titles):
         place = top + (y + 0.5) * ROW
-        page.text(left - 0.08, place, title, size=SMALL, ha="right", va="center")
-    width = (WIDTH - MARGIN - left - BETWEEN * (len(PANELS) - 1)) / len(PANELS)
+        page.text(left - 0.08, place, title, size=style.SMALL, ha="right", va="center")
+    width = (style.WIDTH - style.MARGIN - left - BETWEEN * (len(PANELS) - 1)) / len(PANELS)
     for at, (name, title) in enumerate(PANELS.items()):
         x = left + at * (width + BETWEEN)
-        write(page, x, top - line_height(SMALL) - 0.02, title, SMALL, weight="bold")
-        axes = panel(figure, (x, top, width, height), name)
+        style.write(
+            page, x, top - style.line_height(style.SMALL) - 0.02, title, style.SMALL, weight="bold"
+        )
+        axes = style.panel(figure, (x, top, width, height), name)
         _bars(axes, rows, features, name)
     return figure
 
@@ -89,19 +72,19 @@ def _words(rows: pl.DataFrame) -> str:
         if len(own):
             one = own.row(0, named=True)
             said.append(
-                f"{NAMES[kind]}: R\u00b2 of models left out {number(one['loo_r2'])} "
-                f"({p_value(one['loo_p'])}), of those fitted {number(one['r2'])}, n = {one['n']}"
+                f"{NAMES[kind]}: R\u00b2 of models left out {short_number(one['loo_r2'])} "
+                f"({short_p(one['loo_p'])}), of those fitted {short_number(one['r2'])}, n = {one['n']}"
             )
     return f"{rows['title'][0]}; {'; '.join(said)}."
 
 
 def _key(page: Axes, top: float) -> None:
-    x = MARGIN
+    x = style.MARGIN
     for kind in KINDS:
-        middle = top + line_height(SMALL) / 2
+        middle = top + style.line_height(style.SMALL) / 2
         page.plot([x, x + 0.16], [middle] * 2, color=COLOURS[kind], lw=4, solid_capstyle="butt")
-        write(page, x + 0.22, top, NAMES[kind], SMALL)
-        x += 0.22 + widest([NAMES[kind]], SMALL) + 0.25
+        style.write(page, x + 0.22, top, NAMES[kind], style.SMALL)
+        x += 0.22 + style.widest([NAMES[kind]], style.SMALL) + 0.25
 
 
 def _bars(axes: Axes, rows: pl.DataFrame, features: list[str], name: str) -> None:
@@ -117,7 +100,7 @@ def _bars(axes: Axes, rows: pl.DataFrame, features: list[str], name: str) -> Non
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", MINUS))
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
-    axes.axvline(0, color=MUTED, lw=0.8, zorder=1)
+    axes.axvline(0, color=style.MUTED, lw=0.8, zorder=1)
     for y, feature in enumerate(features):
         for at, kind in enumerate(KINDS):
             row = known.get((kind, feature))
@@ -128,7 +111,9 @@ def _bars(axes: Axes, rows: pl.DataFrame, features: list[str], name: str) -> Non
             bar.patches[0].set_gid(f"{name}:{kind}:{feature}")
             if name == "rho" and row["p"] is not None and row["p"] < 0.05:
                 gid = f"p:{kind}:{feature}"
-                axes.plot([row[name]], [place], marker="d", ms=3.6, color=INK, zorder=3, gid=gid)
+                axes.plot(
+                    [row[name]], [place], marker="d", ms=3.6, color=style.INK, zorder=3, gid=gid
+                )
 
 
 def _note() -> str:

@@ -12,24 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.report import analysis
 from stamp.report.analyses.layers.table import KINDS, features
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    describe,
-    filters,
-    frame,
-    kept,
-    nothing,
-    number,
-    p_text,
-    shown_outcomes,
-    why,
-)
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import values
-from stamp.report.profile_tables import first_reason, headline
+from stamp.report.outcomes import shown_outcomes, values
+from stamp.report.profiles import associations
+from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import permutation_p
 from stamp.stats.ranks import mid_ranks
 from stamp.stats.ridge import fit
@@ -54,14 +43,13 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "kind": pl.String,
     "what": pl.String,
     "feature": pl.String,
     "value": pl.Float64,
     "reason": pl.String,
 }
-NOTHING = "the study has no targets, so there is no outcome"
 
 
 def unit_ranks(columns: np.ndarray) -> np.ndarray:
@@ -70,9 +58,9 @@ def unit_ranks(columns: np.ndarray) -> np.ndarray:
     return ranks / max(1, len(columns) - 1)
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's features, as they are."""
-    said = describe(data).rows(named=True)
+    said = analysis.describe(data).rows(named=True)
     rows = [
         {**row, **_about(one), "value": one.values.get(row["model"]), "reason": one.reason}
         for kind in KINDS
@@ -81,14 +69,14 @@ def models(data: Data) -> pl.DataFrame:
     ]
     for row in rows:
         row["reason"] = row["reason"] if row["value"] is None else None
-    return frame(rows, MODELS)
+    return analysis.frame(rows, MODELS)
 
 
 def _about(one: Any) -> dict[str, Any]:
     return {key: one.about[key] for key in ("kind", "what")} | {"feature": one.about["layer"]}
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Coefficient, importance and rho of each feature, for each outcome.
 
     ``coefficient`` is in standard deviations of the outcome for one of the feature's ranks;
@@ -96,19 +84,19 @@ def table(data: Data) -> pl.DataFrame:
     permutation p. ``loo_r2`` is the regression's on models left out (0: no better than their mean),
     ``loo_p`` its permutation p.
     """
-    names = shown_outcomes(data)
+    names = shown_outcomes(data.outcomes)
     if not names:
-        return nothing(TABLE, NOTHING)
+        return analysis.nothing(TABLE, analysis.NO_TARGETS)
     rows = []
-    for which in filters(data):
+    for which in analysis.filters(data):
         for outcome in names:
             for kind in KINDS:
                 rows += _rows(data, which, outcome, kind)
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
-def _rows(data: Data, which: str, outcome: str, kind: str) -> list[dict[str, Any]]:
-    keys = kept(data, which, outcome)["model"].to_list()
+def _rows(data: AnalysisData, which: str, outcome: str, kind: str) -> list[dict[str, Any]]:
+    keys = analysis.kept(data, which, outcome)["model"].to_list()
     found = list(features(data, kind))
     truth = values(data.outcomes, outcome, keys)
     columns = np.stack([one.of(keys) for one in found], axis=1)
@@ -146,12 +134,12 @@ def _rows(data: Data, which: str, outcome: str, kind: str) -> list[dict[str, Any
 
 def sentence(table: pl.DataFrame) -> str:
     """The two features that shuffling costs most, and what the regression predicts."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No regression on layers: {reason}."
-    rows = headline(table).filter(pl.col("kind") == "raw")
+    rows = associations.headline(table).filter(pl.col("kind") == "raw")
     known = rows.drop_nulls("importance").sort("importance", descending=True)
     if known.is_empty():
-        return f"No regression on layers: {first_reason(rows)}."
+        return f"No regression on layers: {associations.first_reason(rows)}."
     one = known.row(0, named=True)
     best = ", ".join(
         f"{row['feature']} ({RHO} = {number(row['rho'])}, coefficient {number(row['coefficient'])})"

@@ -12,29 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.report.outcomes import MEAN
-from stamp.report.plot.data import DASH, MINUS, RHO, models_text
-from stamp.report.plot.style import (
-    FINE,
-    INK,
-    INNER,
-    MARGIN,
-    SMALL,
-    WIDTH,
-    heading,
-    heading_height,
-    limits,
-    line_height,
-    look,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    widest,
-    width_of,
-    write,
-)
-from stamp.report.plot.words import in_words
+from stamp.report.plot import style
+from stamp.report.plot.empty import in_words
+from stamp.report.wording import DASH, MINUS, RHO, models_text
 
 BAND, THIN = "#f4f4f4", "#9a9a9a"
 LIGHT, DARK = 0xC8, 0x10  # greys of the fewest and of the most pairs
@@ -68,7 +48,7 @@ class Layout:
         return row * self.row + self.row / 2 + (at - (count - 1) / 2) * self.pitch
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``counts`` from its two tables; words where there is nothing."""
     rows = table.filter((pl.col("models") == "declared") & pl.col("number").is_not_null())
@@ -78,18 +58,22 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     names = _names(rows)
     subtitle = SUBTITLE if names else ALONE
     entries = [f"{one:,} pairs" for one in at] + (["source metric"] if names else [])
-    top = _key(at, entries, heading_height(texts["title"], subtitle)) + line_height(SMALL) + 0.06
+    top = (
+        _key(at, entries, style.heading_height(texts["title"], subtitle))
+        + style.line_height(style.SMALL)
+        + 0.06
+    )
     layout = _layout(names, len(at), top)
-    beside = layout.top + 1.45 + 0.42 + (len(at) + 2) * line_height(FINE)
+    beside = layout.top + 1.45 + 0.42 + (len(at) + 2) * style.line_height(style.FINE)
     note = _note(rows, texts)
     foot = max(layout.top + layout.height + 0.42, beside)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], subtitle)
-    notes(page, note, texts["notice"])
-    _key(at, entries, heading_height(texts["title"], subtitle), page)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
+    style.notes(page, note, texts["notice"])
+    _key(at, entries, style.heading_height(texts["title"], subtitle), page)
     if names:
         _rhos(figure, page, rows.drop_nulls("outcome"), names, at, layout)
-    left = WIDTH - MARGIN - RIGHT + 0.02 if names else MARGIN + 0.4
+    left = style.WIDTH - style.MARGIN - RIGHT + 0.02 if names else style.MARGIN + 0.4
     _widths(figure, page, models.filter("counted"), rows, at, (left, layout.top))
     return figure
 
@@ -108,10 +92,10 @@ def _names(rows: pl.DataFrame) -> dict[str, str]:
 
 
 def _layout(names: Mapping[str, str], count: int, top: float) -> Layout:
-    left = MARGIN + min(LONGEST, widest(names.values(), SMALL)) + 0.1
+    left = style.MARGIN + min(LONGEST, style.widest(names.values(), style.SMALL)) + 0.1
     pitch = min(0.085, 0.5 / count)
     row = max(0.22, count * pitch + 0.1)
-    width = WIDTH - MARGIN - RIGHT - APART - left
+    width = style.WIDTH - style.MARGIN - RIGHT - APART - left
     return Layout(left, width, top, row, pitch, len(names))
 
 
@@ -122,32 +106,38 @@ def _shade(at: int, count: int) -> str:
 
 
 def _mark(axes: Axes, x: float, y: float, at: int, count: int, gid: str = "") -> None:
-    style: dict[str, Any] = {"ls": "none", "mec": INK, "mew": 0.5, "zorder": 4, "clip_on": False}
-    axes.plot([x], [y], marker="o", ms=4.4, mfc=_shade(at, count), gid=gid or None, **style)
+    props: dict[str, Any] = {
+        "ls": "none",
+        "mec": style.INK,
+        "mew": 0.5,
+        "zorder": 4,
+        "clip_on": False,
+    }
+    axes.plot([x], [y], marker="o", ms=4.4, mfc=_shade(at, count), gid=gid or None, **props)
 
 
 def _key(at: list[int], entries: list[str], top: float, axes: Axes | None = None) -> float:
     """What shades and tick mean; returns where it ends. Without ``axes`` nothing is drawn."""
-    x = MARGIN
+    x = style.MARGIN
     for place, text in enumerate(entries):
-        end = x + 0.2 + width_of(text, SMALL)
-        if x > MARGIN and end > MARGIN + INNER:
-            x, top = MARGIN, top + line_height(SMALL)
-            end = x + 0.2 + width_of(text, SMALL)
+        end = x + 0.2 + style.width_of(text, style.SMALL)
+        if x > style.MARGIN and end > style.MARGIN + style.INNER:
+            x, top = style.MARGIN, top + style.line_height(style.SMALL)
+            end = x + 0.2 + style.width_of(text, style.SMALL)
         if axes is not None:
-            middle = top + line_height(SMALL) / 2
+            middle = top + style.line_height(style.SMALL) / 2
             if place < len(at):
                 _mark(axes, x + 0.07, middle, place, len(at))
             else:
                 _source(axes, x + 0.07, middle - 0.05, middle + 0.05)
-            write(axes, x + 0.2, top, text, SMALL)
+            style.write(axes, x + 0.2, top, text, style.SMALL)
         x = end + 0.16
-    return top + line_height(SMALL) + 0.08
+    return top + style.line_height(style.SMALL) + 0.08
 
 
 def _source(axes: Axes, x: float, low: float, high: float, gid: str | None = None) -> None:
-    style: dict[str, Any] = {"ls": (0, (1.5, 1)), "lw": 1.3, "color": "#0072B2", "zorder": 3}
-    axes.plot([x, x], [low, high], gid=gid, **style)
+    props: dict[str, Any] = {"ls": (0, (1.5, 1)), "lw": 1.3, "color": "#0072B2", "zorder": 3}
+    axes.plot([x, x], [low, high], gid=gid, **props)
 
 
 def _rhos(
@@ -159,13 +149,13 @@ def _rhos(
     layout: Layout,
 ) -> None:
     """A row an outcome: rho at each N with its interval, and the source metric's rho."""
-    above = layout.top - line_height(SMALL) - 0.04
-    write(page, layout.left, above, f"{RHO} with the outcome", SMALL, weight="bold")
+    above = layout.top - style.line_height(style.SMALL) - 0.04
+    style.write(page, layout.left, above, f"{RHO} with the outcome", style.SMALL, weight="bold")
     place = (layout.left, layout.top, layout.width, layout.height)
-    axes = panel(figure, place, "rho", facecolor="none")
+    axes = style.panel(figure, place, "rho", facecolor="none")
     axes.set(ylim=(layout.height, 0), yticks=[])
     axes.spines["left"].set_visible(False)
-    low, high = limits(rows, "low", "high", "rho", "source_metric_rho")
+    low, high = style.limits(rows, "low", "high", "rho", "source_metric_rho")
     axes.set_xlim(max(low, -1.04), min(high, 1.04))
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axes.grid(True, axis="x", color="#dcdcdc")
@@ -173,12 +163,12 @@ def _rhos(
     axes.set_xlabel(f"Spearman's {RHO}", labelpad=2)
     for row, (outcome, title) in enumerate(names.items()):
         middle = layout.top + (row + 0.5) * layout.row
-        text = shortened(title, layout.left - MARGIN - 0.1, SMALL)
-        page.text(layout.left - 0.1, middle, text, size=SMALL, ha="right", va="center")
+        text = style.shortened(title, layout.left - style.MARGIN - 0.1, style.SMALL)
+        page.text(layout.left - 0.1, middle, text, size=style.SMALL, ha="right", va="center")
         if row % 2 == 0:
             edges = (layout.top + row * layout.row, layout.top + (row + 1) * layout.row)
-            end = (layout.left + layout.width) / WIDTH
-            page.axhspan(*edges, MARGIN / 2 / WIDTH, end, color=BAND, lw=0)
+            end = (layout.left + layout.width) / style.WIDTH
+            page.axhspan(*edges, style.MARGIN / 2 / style.WIDTH, end, color=BAND, lw=0)
         _row(axes, rows.filter(pl.col("outcome") == outcome), row, at, layout)
 
 
@@ -195,7 +185,7 @@ def _row(axes: Axes, rows: pl.DataFrame, row: int, at: list[int], layout: Layout
             drawn.append((one["rho"], y))
             _mark(axes, one["rho"], y, place, len(at), f"rho:{gid}")
     if len(drawn) > 1:
-        axes.plot(*zip(*drawn, strict=True), color=INK, lw=0.6, zorder=3)
+        axes.plot(*zip(*drawn, strict=True), color=style.INK, lw=0.6, zorder=3)
     source = rows["source_metric_rho"].drop_nulls()
     if len(source):
         ends = [row * layout.row + 0.03, (row + 1) * layout.row - 0.03]
@@ -204,7 +194,7 @@ def _row(axes: Axes, rows: pl.DataFrame, row: int, at: list[int], layout: Layout
         middle = sum(axes.get_xlim()) / 2
         words = f"{RHO} undefined"
         y = (row + 0.5) * layout.row
-        axes.text(middle, y, words, size=FINE, ha="center", va="center", style="italic")
+        axes.text(middle, y, words, size=style.FINE, ha="center", va="center", style="italic")
 
 
 def _widths(
@@ -217,9 +207,9 @@ def _widths(
 ) -> None:
     """Each model's interval width by N, their mean, and under it the numbers of the table."""
     (left, top), height = place, 1.45
-    above = top - line_height(SMALL) - 0.04
-    write(page, left, above, "Width of the scores' intervals", SMALL, weight="bold")
-    axes = panel(figure, (left, top, RIGHT - 0.02, height), "width")
+    above = top - style.line_height(style.SMALL) - 0.04
+    style.write(page, left, above, "Width of the scores' intervals", style.SMALL, weight="bold")
+    axes = style.panel(figure, (left, top, RIGHT - 0.02, height), "width")
     means = rows.unique("number", maintain_order=True).sort("number")
     axes.set_xlim(-0.5, len(at) - 0.5)
     most = max([*models["width"].drop_nulls(), *means["mean_width"].drop_nulls()], default=1.0)
@@ -234,7 +224,7 @@ def _widths(
         axes.plot(places, own["width"], color=THIN, lw=0.6, zorder=2, gid=f"width:{key}")
     known = means.drop_nulls("mean_width")
     places = [at.index(one) for one in known["number"]]
-    axes.plot(places, known["mean_width"], color=INK, lw=1.4, zorder=3, gid="mean")
+    axes.plot(places, known["mean_width"], color=style.INK, lw=1.4, zorder=3, gid="mean")
     for number, one in zip(places, known["mean_width"], strict=True):
         _mark(axes, number, one, number, len(at))
     _numbers(page, means, left, top + height + 0.44)
@@ -245,7 +235,7 @@ def _ticks(at: list[int]) -> list[str]:
     texts = [f"{one:,}" for one in at]
     room = RIGHT / len(at)
     every = 1
-    while every * room < widest(texts, SMALL) + 0.06 and every < len(at):
+    while every * room < style.widest(texts, style.SMALL) + 0.06 and every < len(at):
         every += 1
     last = len(at) - 1
     return [text if (last - place) % every == 0 else "" for place, text in enumerate(texts)]
@@ -259,9 +249,9 @@ def _numbers(page: Axes, means: pl.DataFrame, left: float, top: float) -> None:
         for one in means.iter_rows(named=True)
     ]
     for place, line in enumerate([list(COLUMNS), *cells]):
-        y = top + (place + 0.5) * line_height(FINE)
+        y = top + (place + 0.5) * style.line_height(style.FINE)
         for x, text in zip(edges, line, strict=True):
-            page.text(x, y, text, size=FINE, ha="right", va="center", color="#404040")
+            page.text(x, y, text, size=style.FINE, ha="right", va="center", color="#404040")
 
 
 def _three(value: float | None) -> str:

@@ -7,40 +7,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    AGREEMENT,
-    DESCRIBED,
-    RHO,
-    Data,
-    agreement,
-    by_model,
-    describe,
-    filters,
-    frame,
-    kept,
-    mean_known,
-    nothing,
-    number,
-    rank_correlation,
-    shown_outcomes,
-    why,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, values
+from stamp.report.outcomes import MEAN, by_model, shown_outcomes, values
+from stamp.report.wording import RHO, number
 
 TABLE = {
     "models": pl.String,
     "number": pl.Int64,
     "outcome": pl.String,
     "title": pl.String,
-    **AGREEMENT,
+    **analysis.AGREEMENT,
     "mean_difference": pl.Float64,
     "rank_correlation": pl.Float64,
     "mean_width": pl.Float64,
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "number": pl.Int64,
     "stamp": pl.Float64,
     "low": pl.Float64,
@@ -54,19 +39,19 @@ MODELS = {
 NOTHING = "the study gives no numbers of pairs to compare (pairs.n_pairs_sweep)"
 
 
-def numbers(data: Data) -> list[int]:
+def numbers(data: AnalysisData) -> list[int]:
     """The numbers of pairs, the largest last."""
     return data.n_pairs["number"].unique().sort().to_list() if len(data.n_pairs) else []
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's score at each N, its interval's width, and how far it is from the last N's."""
     at = numbers(data)
     if not at:
-        return nothing(MODELS, NOTHING)
+        return analysis.nothing(MODELS, NOTHING)
     largest = data.n_pairs.filter(pl.col("number") == at[-1]).select("model", last="stamp")
     found = (
-        describe(data)
+        analysis.describe(data)
         .drop("stamp")
         .join(data.n_pairs.sort("number"), on="model", maintain_order="left_right")
         .join(largest, on="model", how="left", maintain_order="left")
@@ -74,29 +59,29 @@ def models(data: Data) -> pl.DataFrame:
             width=pl.col("high") - pl.col("low"), difference=pl.col("stamp") - pl.col("last")
         )
     )
-    return frame(found.rows(named=True), MODELS)
+    return analysis.frame(found.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of STAMP at N with each outcome, and how STAMP at N compares with that at the largest N.
 
     ``mean_difference`` is the mean over models of |STAMP_N - STAMP_largest|, ``rank_correlation``
     Spearman's rho of the two, ``mean_width`` the mean width of the scores' intervals.
     """
-    at, names = numbers(data), shown_outcomes(data)
+    at, names = numbers(data), shown_outcomes(data.outcomes)
     if not at:
-        return nothing(TABLE, NOTHING)
+        return analysis.nothing(TABLE, NOTHING)
     rows = [
         _row(data, which, number, outcome, at[-1])
-        for which in filters(data)
+        for which in analysis.filters(data)
         for number in at
         for outcome in names or [""]
     ]
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
-def _row(data: Data, which: str, number: int, outcome: str, largest: int) -> dict[str, Any]:
-    keys = kept(data, which, outcome or MEAN)["model"]
+def _row(data: AnalysisData, which: str, number: int, outcome: str, largest: int) -> dict[str, Any]:
+    keys = analysis.kept(data, which, outcome or MEAN)["model"]
     column = "raw" if which == "all" else "stamp"
     here, last = (data.n_pairs.filter(pl.col("number") == one) for one in (number, largest))
     score, reference = by_model(here, keys, column), by_model(last, keys, column)
@@ -104,21 +89,21 @@ def _row(data: Data, which: str, number: int, outcome: str, largest: int) -> dic
     row: dict[str, Any] = {
         "models": which,
         "number": number,
-        "mean_difference": mean_known(np.abs(score - reference)),
-        "rank_correlation": rank_correlation(score, reference),
-        "mean_width": mean_known(width),
-        "reason": "the study has no targets, so there is no outcome",
+        "mean_difference": analysis.mean_known(np.abs(score - reference)),
+        "rank_correlation": analysis.rank_correlation(score, reference),
+        "mean_width": analysis.mean_known(width),
+        "reason": analysis.NO_TARGETS,
     }
     if not outcome:
         return row
     truth = values(data.outcomes, outcome, keys.to_list())
     row |= {"outcome": outcome, "title": target_title(outcome, data.texts)}
-    return row | agreement(data, outcome, keys.to_list(), score, truth)
+    return row | analysis.agreement(data, outcome, keys.to_list(), score, truth)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """What the fewest pairs lose against the most."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No analysis of the number of pairs: {reason}."
     rows = table.filter(pl.col("models") == "declared")
     few, many = (rows.filter(pl.col("number") == end) for end in _ends(rows))

@@ -12,30 +12,30 @@ from typing import Any
 import numpy as np
 
 from stamp.inference.extra_outputs.manifest import NotAvailable
-from stamp.report.profiles import entry
-from stamp.report.profiles.material import CONSTANT, Material
+from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs
+from stamp.report.profiles.rows import entry
 
 AUGMENTATIONS = ("composite", "flip", "rotation", "brightness", "contrast", "crop")
 
 
-def augmented_distances(material: Material, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def augmented_distances(inputs: ProfileInputs, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the pool, and the squared distance of each one's output and its augmented one."""
-    at, outputs, _ = material.extra_outputs.outputs(kind)
-    return at, np.sum((outputs - material.p[at]) ** 2, axis=1)
+    at, outputs, _ = inputs.extra_outputs.outputs(kind)
+    return at, np.sum((outputs - inputs.p[at]) ** 2, axis=1)
 
 
-def rows(material: Material) -> Iterator[dict[str, Any]]:
+def rows(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
     """``ratio`` of each augmentation."""
-    if material.constant:
+    if inputs.constant:
         yield from (entry("ratio", kind, reason=CONSTANT) for kind in AUGMENTATIONS)
         return
-    random = material.random_distances()
+    random = inputs.random_distances()
     for kind in AUGMENTATIONS:
         try:
-            at, distances = augmented_distances(material, kind)
+            at, distances = augmented_distances(inputs, kind)
         except NotAvailable as missing:
             yield entry("ratio", kind, reason=str(missing))
             continue
-        found = material.scored(distances, (at, at), random)
+        found = inputs.scored(distances, (at, at), random)
         ends = {"low": 1 - found["high"], "high": 1 - found["low"]}
         yield entry("ratio", kind, 1 - found["value"], **ends, n=found["n"])

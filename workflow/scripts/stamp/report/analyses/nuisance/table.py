@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from stamp.report.analysis import DESCRIBED, RHO, Data, frame, number, p_text
-from stamp.report.profile_tables import (
-    ASSOCIATION,
-    STAMP,
-    associations,
-    by_part,
-    first_reason,
-    headline,
-    quantity,
-    with_outcome,
-)
+from stamp.report import analysis
+from stamp.report.analyses.nuisance.profile import AUGMENTATIONS
+from stamp.report.analysis import AnalysisData
+from stamp.report.profiles import associations
+from stamp.report.profiles.associations import STAMP
+from stamp.report.wording import RHO, number, p_text
 
-AUGMENTATIONS = ("composite", "flip", "rotation", "brightness", "contrast", "crop")
 DEFAULT = "composite"
-TABLE = {"augmentation": pl.String, **ASSOCIATION}
+TABLE = {"augmentation": pl.String, **associations.ASSOCIATION}
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "augmentation": pl.String,
     "ratio": pl.Float64,
     "low": pl.Float64,
@@ -32,28 +26,28 @@ MODELS = {
 }
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's ratio under each augmentation, beside the mean outcome or the only one."""
-    found = with_outcome(data, by_part(data, ["ratio"]))
+    found = associations.with_outcome(data, associations.by_part(data, ["ratio"]))
     found = found.with_columns(augmentation="part", ratio="value", images="n")
-    return frame(found.rows(named=True), MODELS)
+    return analysis.frame(found.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of each augmentation's ratio with STAMP and with each outcome.
 
     The ratio is 1 - Aug-STAMP of the same augmentation, so its rho is that of Aug-STAMP with the
     other sign.
     """
-    found = [quantity(data, "ratio", one, augmentation=one) for one in AUGMENTATIONS]
-    return frame(associations(data, found), TABLE)
+    found = [associations.quantity(data, "ratio", one, augmentation=one) for one in AUGMENTATIONS]
+    return analysis.frame(associations.associate(data, found), TABLE)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """Rho of the composite's ratio with STAMP and with the mean outcome."""
-    rows = headline(table).filter(pl.col("augmentation") == DEFAULT)
+    rows = associations.headline(table).filter(pl.col("augmentation") == DEFAULT)
     if rows["rho"].is_null().all():
-        return f"No nuisance ratio: {first_reason(rows)}."
+        return f"No nuisance ratio: {associations.first_reason(rows)}."
     own = rows.filter(pl.col("outcome") == STAMP).row(0, named=True)
     words = (
         f"The outputs move under all augmentations together by {number(own['mean'])} of what "

@@ -9,9 +9,9 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from stamp.report.analyses.objectives.table import COLUMN
-from stamp.report.plot import grouping
+from stamp.report.plot import violins
 
 
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``objectives`` from its two tables."""
-    return grouping.draw(table, models, texts, COLUMN)
+    return violins.draw(table, models, texts, COLUMN)

@@ -13,12 +13,13 @@ import numpy as np
 import polars as pl
 from scipy.stats import binomtest, page_trend_test
 
-from stamp.report.analysis import DESCRIBED, Data, describe, filters, frame, kept, number, p_text
+from stamp.report import analysis
+from stamp.report.analyses.ordering.profile import ORDER, STEPS
+from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import MEAN
-from stamp.report.profile_tables import quantity
+from stamp.report.profiles import associations
+from stamp.report.wording import number, p_text
 
-ORDER = ("B", "A", "C", "D")
-STEPS = ("B <= A", "A <= C", "C <= D")
 FULL, LAST, PAGE = "B <= A <= C <= D", "B <= A <= C, where D is the largest", "Page's L"
 FEWEST = 3  # models below which there is no trend test
 TABLE = {
@@ -34,7 +35,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     **dict.fromkeys(ORDER, pl.Float64),
     **{f"n_{name}": pl.Int64 for name in ORDER},
     "order": pl.Boolean,
@@ -44,14 +45,14 @@ MODELS = {
 }
 
 
-def distances(data: Data, keys: list[str]) -> np.ndarray:
+def distances(data: AnalysisData, keys: list[str]) -> np.ndarray:
     """Mean squared distances of the four kinds of pairs, [models, 4]."""
-    return np.stack([quantity(data, name).of(keys) for name in ORDER], axis=1)
+    return np.stack([associations.quantity(data, name).of(keys) for name in ORDER], axis=1)
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's four mean distances, the order that they have, and bootstrap probabilities."""
-    found = describe(data).rows(named=True)
+    found = analysis.describe(data).rows(named=True)
     counts = dict(
         data.profiles.filter(pl.col("quantity").is_in(ORDER))
         .select(pl.struct("model", "quantity").alias("key"), "n")
@@ -60,7 +61,7 @@ def models(data: Data) -> pl.DataFrame:
     )
     keys = [row["model"] for row in found]
     known = distances(data, keys)
-    chances = {part: quantity(data, "probability", part) for part in (*STEPS, "all")}
+    chances = {part: associations.quantity(data, "probability", part) for part in (*STEPS, "all")}
     reasons = dict(
         data.profiles.filter(pl.col("quantity") == "order").select("model", "reason").iter_rows()
     )
@@ -73,10 +74,10 @@ def models(data: Data) -> pl.DataFrame:
         if not np.isnan(own).any():
             row["order"] = bool(np.all(np.diff(own) >= 0))
             row["found"] = " < ".join(ORDER[at] for at in np.argsort(own, kind="stable"))
-    return frame(found, MODELS)
+    return analysis.frame(found, MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """How many models have each step and the full order, against chance, and Page's trend test.
 
     ``p`` of a count is the exact binomial one of at least so many by chance, as if models were
@@ -84,17 +85,19 @@ def table(data: Data) -> pl.DataFrame:
     bootstrap's. Page's L tests the null hypothesis of no order within models against B <= A <= C <=
     D with at least one strict step (Page 1963).
     """
-    return frame([row for which in filters(data) for row in _rows(data, which)], TABLE)
+    return analysis.frame(
+        [row for which in analysis.filters(data) for row in _rows(data, which)], TABLE
+    )
 
 
-def _rows(data: Data, which: str) -> list[dict[str, Any]]:
-    keys = kept(data, which, MEAN)["model"].to_list()
+def _rows(data: AnalysisData, which: str) -> list[dict[str, Any]]:
+    keys = analysis.kept(data, which, MEAN)["model"].to_list()
     known = distances(data, keys)
     there = ~np.isnan(known).any(axis=1)
     keys = [key for key, has in zip(keys, there, strict=True) if has]
     known = known[there]
     if not keys:
-        reason = quantity(data, "order").reason or "no model is counted"
+        reason = associations.quantity(data, "order").reason or "no model is counted"
         return [{"models": which, "what": FULL, "n": 0, "reason": reason}]
     steps = np.diff(known, axis=1) >= 0
     rows = [
@@ -108,8 +111,8 @@ def _rows(data: Data, which: str) -> list[dict[str, Any]]:
     return [*rows, _page(which, known)]
 
 
-def _mean(data: Data, part: str, keys: list[str]) -> float:
-    return float(np.nanmean(quantity(data, "probability", part).of(keys)))
+def _mean(data: AnalysisData, part: str, keys: list[str]) -> float:
+    return float(np.nanmean(associations.quantity(data, "probability", part).of(keys)))
 
 
 def _count(

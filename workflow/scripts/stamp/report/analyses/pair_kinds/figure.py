@@ -11,34 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.report.analyses.pair_kinds.table import BETWEEN, DIFFERENCE, KINDS, OUTCOME
-from stamp.report.plot.bands import Bands, Panel, level_text, rho_bars, row_names
-from stamp.report.plot.data import RHO, number
+from stamp.report.plot import style
+from stamp.report.plot.bands import Bands, Panel, rho_bars, row_names
+from stamp.report.plot.empty import in_words
 from stamp.report.plot.panels import columns
-from stamp.report.plot.style import (
-    FINE,
-    INNER,
-    MARGIN,
-    MUTED,
-    SMALL,
-    WIDTH,
-    Key,
-    heading,
-    heading_height,
-    key_of,
-    legend,
-    legend_blocks,
-    limits,
-    line_height,
-    look,
-    mark,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    wrapped,
-    write,
-)
-from stamp.report.plot.words import in_words
+from stamp.report.wording import RHO, level_text, short_number
 
 LEFT, APART, UNDER = 0.55, 0.6, 0.42  # inches: before, between and under the scatter plots
 LARGEST = 2.2  # inches: the side of a scatter plot at the most
@@ -47,7 +24,7 @@ SUBTITLE = "STAMP by kind of pairs: temporal (T), labeled (L), changed (C), synt
 WORDS = {letter: f"{letter}: {kind} pairs" for kind, letter in KINDS.items()}
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``kinds`` from its two tables; words where there is nothing."""
     rows = table.filter(pl.col("models") == "declared")
@@ -59,26 +36,30 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     pairs = gaps.filter(pl.col("kind") == first).rows(named=True)
     found = rows.filter((pl.col("what") == OUTCOME) & pl.col("outcome").is_not_null())
     bands = _bands(found.rename({"kind": "predictor"}))
-    key = key_of(models["objective"], models["family"])
+    key = style.key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
-    shown, note = legend_blocks(key, aside), _note(gaps.row(0, named=True), texts)
-    side = min(LARGEST, (WIDTH - MARGIN - LEFT - (len(pairs) - 1) * APART) / len(pairs))
-    words = [wrapped(_words(rows, pair), side, FINE) for pair in pairs]
-    head = line_height(SMALL) + max(map(len, words)) * line_height(FINE) + 0.08
-    start = heading_height(texts["title"], SUBTITLE)
+    shown, note = style.legend_blocks(key, aside), _note(gaps.row(0, named=True), texts)
+    side = min(LARGEST, (style.WIDTH - style.MARGIN - LEFT - (len(pairs) - 1) * APART) / len(pairs))
+    words = [style.wrapped(_words(rows, pair), side, style.FINE) for pair in pairs]
+    head = (
+        style.line_height(style.SMALL) + max(map(len, words)) * style.line_height(style.FINE) + 0.08
+    )
+    start = style.heading_height(texts["title"], SUBTITLE)
     below = start + head + side + UNDER
     end = below + (bands.total if bands else 0)
-    foot = legend(shown, MARGIN, end, INNER)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    legend(shown, MARGIN, end, INNER, axes=page)
-    notes(page, note, texts["notice"])
+    foot = style.legend(shown, style.MARGIN, end, style.INNER)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.legend(shown, style.MARGIN, end, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
     for at, (pair, lines) in enumerate(zip(pairs, words, strict=True)):
         left = LEFT + at * (side + APART)
         title = f"{pair['other']} against {pair['kind']}"
-        under = write(page, left, start, title, SMALL, weight="bold")
-        write(page, left, under, lines, FINE, color="#404040")
-        axes = panel(figure, (left, start + head, side, side), f"{pair['kind']}{pair['other']}")
+        under = style.write(page, left, start, title, style.SMALL, weight="bold")
+        style.write(page, left, under, lines, style.FINE, color="#404040")
+        axes = style.panel(
+            figure, (left, start + head, side, side), f"{pair['kind']}{pair['other']}"
+        )
         _scatter(axes, models, pair["kind"], pair["other"], key)
     if bands:
         _bars(figure, page, bands, found.rename({"kind": "predictor"}), below)
@@ -110,26 +91,28 @@ def _words(rows: pl.DataFrame, pair: Mapping[str, Any]) -> str:
     same = (pl.col("kind") == pair["kind"]) & (pl.col("other") == pair["other"])
     between = rows.filter(same & (pl.col("what") == BETWEEN)).row(0, named=True)
     return (
-        f"{pair['kind']} \u2212 {pair['other']}: mean {number(pair['mean'])}, above 0 in "
-        f"{pair['positive']} of {pair['n']}; {RHO} = {number(between['rho'])}"
+        f"{pair['kind']} \u2212 {pair['other']}: mean {short_number(pair['mean'])}, above 0 in "
+        f"{pair['positive']} of {pair['n']}; {RHO} = {short_number(between['rho'])}"
     )
 
 
-def _scatter(axes: Axes, models: pl.DataFrame, x: str, y: str, key: Key) -> None:
+def _scatter(axes: Axes, models: pl.DataFrame, x: str, y: str, key: style.Key) -> None:
     """Every model's scores by two kinds of pairs, and the line where they are the same."""
     rows = models.drop_nulls([x, y])
-    low, high = limits(rows, x, y)
+    low, high = style.limits(rows, x, y)
     axes.set(xlim=(low, high), ylim=(low, high))
-    axes.plot([low, high], [low, high], color=MUTED, lw=0.8, ls=(0, (3, 2)), zorder=1)
+    axes.plot([low, high], [low, high], color=style.MUTED, lw=0.8, ls=(0, (3, 2)), zorder=1)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axes.grid(True)
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"STAMP, {x}", size=SMALL, labelpad=2)
-    axes.set_ylabel(f"STAMP, {y}", size=SMALL, labelpad=2)
+    axes.set_xlabel(f"STAMP, {x}", size=style.SMALL, labelpad=2)
+    axes.set_ylabel(f"STAMP, {y}", size=style.SMALL, labelpad=2)
     for row in rows.iter_rows(named=True):
         paint, shape = key.paints[row["objective"]], key.shapes[row["family"]]
-        mark(axes, (row[x], row[y]), paint, shape, 4.6, row["counted"], f"point:{row['model']}")
+        style.mark(
+            axes, (row[x], row[y]), paint, shape, 4.6, row["counted"], f"point:{row['model']}"
+        )
 
 
 def _note(row: Mapping[str, Any], texts: Mapping[str, Any]) -> str:

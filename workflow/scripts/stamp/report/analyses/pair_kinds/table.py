@@ -14,30 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    by_model,
-    describe,
-    frame,
-    kept,
-    nothing,
-    number,
-    p_text,
-    why,
-)
-from stamp.report.common_set import (
-    COMPARED,
-    FILTERS,
-    MEMBERSHIPS,
-    SUBSET,
-    Subset,
-    common,
-    compare,
-    memberships,
-)
-from stamp.report.outcomes import MEAN
+from stamp.report import analysis, common_set
+from stamp.report.analysis import AnalysisData
+from stamp.report.common_set import Subset
+from stamp.report.outcomes import MEAN, by_model
+from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import bonett_wright_interval, permutation_p
 
 KINDS = {"temporal": "T", "labeled": "L", "changed": "C", "synthetic": "S"}
@@ -48,13 +29,13 @@ DIFFERENCES = [f"{one}_minus_{other}" for one, other in combinations(LETTERS, 2)
 OUTCOME, BETWEEN, DIFFERENCE, MISSING = "outcome", "between", "difference", "missing"
 TABLE = {
     "models": pl.String,
-    **SUBSET,
+    **common_set.SUBSET,
     "what": pl.String,
     "kind": pl.String,
     "other": pl.String,
     "outcome": pl.String,
     "title": pl.String,
-    **COMPARED,
+    **common_set.COMPARED,
     "mean": pl.Float64,
     "lowest": pl.Float64,
     "highest": pl.Float64,
@@ -64,12 +45,12 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     **dict.fromkeys(LETTERS, pl.Float64),
     **dict.fromkeys(DIFFERENCES, pl.Float64),
     **{f"SV_{KINDS[kind]}": pl.Float64 for kind in PAIRED},
     "AV": pl.Float64,
-    **MEMBERSHIPS,
+    **common_set.MEMBERSHIPS,
     "reason": pl.String,
 }
 NOTHING = (
@@ -78,19 +59,19 @@ NOTHING = (
 )
 
 
-def scores(data: Data, keys: list[str]) -> dict[str, np.ndarray]:
+def scores(data: AnalysisData, keys: list[str]) -> dict[str, np.ndarray]:
     """The models' scores by kind of pairs, NaN where there is none."""
     found = {KINDS[kind]: _column(data, keys, "stamp", kind) for kind in PAIRED}
     rows = data.metrics.filter((pl.col("metric") == SYNTHETIC) & pl.col("view").is_null())
     return found | {KINDS["synthetic"]: by_model(rows, keys)}
 
 
-def variances(data: Data, keys: list[str]) -> dict[str, np.ndarray]:
+def variances(data: AnalysisData, keys: list[str]) -> dict[str, np.ndarray]:
     """The models' SV by kind of pairs; all kinds share the random pairs and so AV."""
     return {KINDS[kind]: _column(data, keys, "within", kind) for kind in PAIRED}
 
 
-def _column(data: Data, keys: list[str], name: str, kind: str) -> np.ndarray:
+def _column(data: AnalysisData, keys: list[str], name: str, kind: str) -> np.ndarray:
     """A part of the score of one kind: its own column, or the headline's where it is that kind."""
     board = data.scores
     headline = board["kind"][0] if "kind" in board.columns else None
@@ -98,26 +79,26 @@ def _column(data: Data, keys: list[str], name: str, kind: str) -> np.ndarray:
     return by_model(board, keys, column) if column in board.columns else np.full(len(keys), np.nan)
 
 
-def subset(data: Data, which: str) -> Subset:
+def subset(data: AnalysisData, which: str) -> Subset:
     """The models that a filter keeps and that have all kinds that are there and every outcome."""
-    keys = kept(data, which, MEAN)["model"].to_list()
-    return common(data, keys, scores(data, keys))
+    keys = analysis.kept(data, which, MEAN)["model"].to_list()
+    return common_set.common(data, keys, scores(data, keys))
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's score by kind of pairs, their differences, SV by kind, and AV."""
-    said = describe(data)
+    said = analysis.describe(data)
     keys = said["model"].to_list()
     found, own = scores(data, keys), variances(data, keys)
     gaps = {f"{a}_minus_{b}": found[a] - found[b] for a, b in combinations(LETTERS, 2)}
     numbers = {**found, **gaps, **{f"SV_{kind}": sv for kind, sv in own.items()}}
     numbers["AV"] = by_model(data.scores, keys, "total")
-    sets = memberships({which: subset(data, which) for which in FILTERS})
+    sets = common_set.memberships({which: subset(data, which) for which in analysis.FILTERS})
     columns = {name: pl.Series(v) for name, v in numbers.items()}
-    return frame(said.with_columns(**columns, **sets).rows(named=True), MODELS)
+    return analysis.frame(said.with_columns(**columns, **sets).rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """The kinds of pairs beside each other, over one set of models a filter.
 
     ``outcome`` rows: rho of each kind's score with each outcome, and what is left of it after
@@ -128,25 +109,25 @@ def table(data: Data) -> pl.DataFrame:
     """
     there = scores(data, data.scores["model"].to_list())
     if sum(not np.isnan(found).all() for found in there.values()) < 2:
-        return nothing(TABLE, NOTHING)
+        return analysis.nothing(TABLE, NOTHING)
     rows: list[dict[str, Any]] = []
-    for which in FILTERS:
+    for which in analysis.FILTERS:
         chosen = subset(data, which)
         found = _compared(data, chosen)
         gone = [kind for kind in LETTERS if kind not in chosen.predictors]
         found += [{"what": MISSING, "kind": one, "reason": _reason(data, one)} for one in gone]
         rows += [{**row, **chosen.about, "models": which} for row in found]
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
-def _compared(data: Data, chosen: Subset) -> list[dict[str, Any]]:
+def _compared(data: AnalysisData, chosen: Subset) -> list[dict[str, Any]]:
     """The rows of one set of models, or one that says why there are none."""
     if chosen.reason:
         return [{"what": OUTCOME, "reason": chosen.reason}]
     kinds = list(chosen.predictors)
     rows = [
         {**row, "what": OUTCOME, "kind": row["predictor"]}
-        for row in compare(chosen, dict.fromkeys(kinds, 1), kinds[0], data)
+        for row in common_set.compare(chosen, dict.fromkeys(kinds, 1), kinds[0], data)
     ]
     own = variances(data, chosen.keys)
     for one, other in combinations(kinds, 2):
@@ -167,7 +148,7 @@ def _compared(data: Data, chosen: Subset) -> list[dict[str, Any]]:
     return rows
 
 
-def _reason(data: Data, letter: str) -> str:
+def _reason(data: AnalysisData, letter: str) -> str:
     """Why no model has a score of a kind of pairs."""
     if letter != KINDS["synthetic"]:
         kind = next(name for name, short in KINDS.items() if short == letter)
@@ -178,7 +159,7 @@ def _reason(data: Data, letter: str) -> str:
 
 def sentence(table: pl.DataFrame) -> str:
     """The differences between the kinds, how well each orders the models, and what is missing."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No comparison of kinds of pairs: {reason}."
     declared = table.filter(pl.col("models") == "declared")
     by_what: dict[str, list[dict[str, Any]]] = {

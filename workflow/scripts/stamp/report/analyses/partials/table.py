@@ -14,26 +14,18 @@ import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    describe,
-    frame,
-    nothing,
-    number,
-    p_text,
-    why,
-)
+from stamp.report import analysis, paired
+from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import values
-from stamp.report.paired import ABOUT, NOTHING, Paired, pairings, spoken
+from stamp.report.paired import Paired
+from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import bonett_wright_interval, partial_spearman
 from stamp.stats.ranks import spearman
 
 SOURCE_METRIC, PARAMETERS, TEMPERATURE = "source metric", "parameters", "temperature"
 AND = " + "
 TABLE = {
-    **ABOUT,
+    **paired.ABOUT,
     "controls": pl.String,
     "k": pl.Int64,
     "n": pl.Int64,
@@ -49,7 +41,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "source_metric": pl.Float64,
     "parameters": pl.Float64,
     "temperature": pl.Float64,
@@ -123,25 +115,25 @@ def partial_row(
     return row
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """What can be held fixed of every model."""
-    found = describe(data)
+    found = analysis.describe(data)
     keys = found["model"].to_list()
     more = {"source_metric": pl.Series(values(data.outcomes, SOURCE, keys))}
     kept = [name for name in (PARAMETERS, TEMPERATURE) if name in data.scores.columns]
     known = data.scores.select("model", *(pl.col(name).cast(pl.Float64) for name in kept))
     joined = found.with_columns(**more).join(known, on="model", how="left", maintain_order="left")
-    return frame(joined.rows(named=True), MODELS)
+    return analysis.frame(joined.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Partial correlations of each score with each outcome, given each set of controls.
 
     The last row of a score turns the question round: the source metric with the outcome, given the
     score.
     """
     rows = []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         settings = dict(data.settings)
         for name, given in controls(one).items():
             found = partial_row(one.x, one.y, given, settings, data.seed)
@@ -149,12 +141,12 @@ def table(data: Data) -> pl.DataFrame:
         found = partial_row(one.source, one.y, one.x[None], settings, data.seed)
         about = {**one.about, "score": SOURCE_METRIC, "controls": one.score}
         rows.append({**about, **found})
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """The partial given the source metric, given parameters too, and the other way round."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No partial correlations: {reason}."
     turned = {
         row["outcome"]: row
@@ -163,7 +155,7 @@ def sentence(table: pl.DataFrame) -> str:
         ).iter_rows(named=True)
     }
     parts = []
-    for (outcome,), rows in spoken(table).group_by("outcome", maintain_order=True):
+    for (outcome,), rows in paired.spoken(table).group_by("outcome", maintain_order=True):
         by_name = {row["controls"]: row for row in rows.iter_rows(named=True)}
         one = by_name[SOURCE_METRIC]
         words = f"{one['title']}: {RHO} = {number(one['rho'])} (n = {one['n']})"

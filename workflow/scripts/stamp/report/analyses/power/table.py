@@ -13,18 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    describe,
-    frame,
-    nothing,
-    number,
-    rank_correlation,
-    why,
-)
-from stamp.report.paired import NOTHING, pairings
+from stamp.report import analysis, paired
+from stamp.report.analysis import AnalysisData
+from stamp.report.wording import RHO, number
 from stamp.stats.correlation import FEWEST
 from stamp.stats.power import critical_value, spearman_power
 
@@ -48,7 +39,7 @@ TABLE = {
     "rho": pl.Float64,
     "reason": pl.String,
 }
-MODELS = {**DESCRIBED, "models": pl.String, "outcome": pl.String, "reason": pl.String}
+MODELS = {**analysis.DESCRIBED, "models": pl.String, "outcome": pl.String, "reason": pl.String}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +83,18 @@ def crossing(power: np.ndarray, wanted: float) -> float | None:
     return float(GRID[at - 1] + share * (GRID[at] - GRID[at - 1]))
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """The models behind each outcome's n."""
-    said = {row["model"]: row for row in describe(data).iter_rows(named=True)}
+    said = {row["model"]: row for row in analysis.describe(data).iter_rows(named=True)}
     rows = [
         {**said[one.keys[place]], "models": one.models, "outcome": one.outcome}
-        for one in pairings(data, matched=False)
+        for one in paired.pairings(data, matched=False)
         for place in np.flatnonzero(one.known())
     ]
-    return frame(rows, MODELS) if rows else nothing(MODELS, NOTHING)
+    return analysis.frame(rows, MODELS) if rows else analysis.nothing(MODELS, analysis.NO_TARGETS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Power at true rhos of 0.3 to 0.9 for each outcome's n, the size of the test beside it.
 
     ``power`` and ``size`` reject where |rho| reaches ``critical``, the permutation critical value,
@@ -111,14 +102,14 @@ def table(data: Data) -> pl.DataFrame:
     would find, ``rho`` the one that this study observed.
     """
     rows: list[dict[str, Any]] = []
-    for one in pairings(data, matched=False):
+    for one in paired.pairings(data, matched=False):
         n = int(one.known().sum())
         common = {**one.about, "n": n, "alpha": ALPHA, "draws": DRAWS}
         if n < FEWEST:
             few = f"{n} models are too few: at least {FEWEST} are needed"
             rows.append({**common, "reason": few})
             continue
-        found, rho = design(n, data.seed), rank_correlation(one.x, one.y)
+        found, rho = design(n, data.seed), analysis.rank_correlation(one.x, one.y)
         common |= {"critical": _finite(found.critical), "size": found.size, "rho": rho}
         rows += [
             {
@@ -131,7 +122,7 @@ def table(data: Data) -> pl.DataFrame:
             }
             for true in RHOS
         ]
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
 def _finite(value: float) -> float | None:
@@ -140,7 +131,7 @@ def _finite(value: float) -> float | None:
 
 def sentence(table: pl.DataFrame) -> str:
     """Power at each number of models that an outcome has, and the size of the test."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No power: {reason}."
     rows = table.filter((pl.col("models") == "declared") & pl.col("power").is_not_null())
     if rows.is_empty():

@@ -16,10 +16,10 @@ from matplotlib.ticker import MaxNLocator
 from scipy.special import ndtr, ndtri
 
 from stamp.report.main_table import SCORES
-from stamp.report.plot.data import MINUS, number, p_value, task_metric
+from stamp.report.plot import figure_data, style
+from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.plot.panels import Header, header, lay_out, of_targets
-from stamp.report.plot.style import FINE, INK, MARGIN, SMALL, limits, look, panel, write
-from stamp.report.plot.words import nothing_to_draw
+from stamp.report.wording import MINUS, short_number, short_p
 
 SUBTITLE = "Accuracy on the line: outcome against source metric, both on the probit scale"
 COLOURS = "cividis"  # from blue to yellow, for every kind of colour vision
@@ -28,7 +28,7 @@ MOST = 6  # ticks of an axis
 BAR = (2.2, 0.1)  # inches: the colour bar
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``probit`` from its two tables; words where there is nothing."""
     rows = of_targets(table, texts).drop_nulls("r_score")
@@ -36,34 +36,34 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         return nothing_to_draw(table, texts, SUBTITLE, "no outcome has a line")
     heads = {row["outcome"]: _head(row, len(rows)) for row in rows.iter_rows(named=True)}
     points = of_targets(models, texts)
-    metric = task_metric(texts)
+    metric = figure_data.task_metric(texts)
     labels = (f"{metric}, source", f"{metric}, target")
     made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, {}, extra=0.34)
     for row in rows.iter_rows(named=True):
         own = points.filter(pl.col("outcome") == row["outcome"])
         _points(made.frames[row["outcome"]], own, row)
-    place = (MARGIN + 1.6, made.foot + 0.08, *BAR)
-    write(made.page, MARGIN, made.foot + 0.03, "Colour: STAMP, by rank", SMALL)
-    bar = panel(made.figure, place, "bar")
+    place = (style.MARGIN + 1.6, made.foot + 0.08, *BAR)
+    style.write(made.page, style.MARGIN, made.foot + 0.03, "Colour: STAMP, by rank", style.SMALL)
+    bar = style.panel(made.figure, place, "bar")
     bar.imshow(np.linspace(0, 1, 64)[None], aspect="auto", cmap=COLOURS)
     bar.set_axis_off()
     end = made.foot + 0.08 + BAR[1]
-    write(made.page, place[0], end, "lowest", FINE)
-    write(made.page, place[0] + BAR[0], end, "highest", FINE, ha="right")
+    style.write(made.page, place[0], end, "lowest", style.FINE)
+    style.write(made.page, place[0] + BAR[0], end, "highest", style.FINE, ha="right")
     return made.figure
 
 
 def _points(axes: Axes, rows: pl.DataFrame, line: Mapping[str, Any]) -> None:
     """Every model at its two values, coloured by the rank of its score, and the line."""
-    axes.set_xlim(*limits(rows, "probit_source"))
-    axes.set_ylim(*limits(rows, "probit_outcome"))
+    axes.set_xlim(*style.limits(rows, "probit_source"))
+    axes.set_ylim(*style.limits(rows, "probit_outcome"))
     for axis in (axes.xaxis, axes.yaxis):
         _ticks(axis)
     ends = np.array(axes.get_xlim())
     fit = line["slope_source"] * ends + line["intercept_source"]
-    axes.plot(ends, fit, color=INK, lw=1.0, zorder=2, gid="line")
+    axes.plot(ends, fit, color=style.INK, lw=1.0, zorder=2, gid="line")
     ranks = rows["value_score"].rank().to_numpy()
-    style: dict[str, Any] = {"cmap": matplotlib.colormaps[COLOURS], "zorder": 3, "linewidths": 0.5}
+    props: dict[str, Any] = {"cmap": matplotlib.colormaps[COLOURS], "zorder": 3, "linewidths": 0.5}
     size = 26 if len(rows) <= 20 else 17
     axes.scatter(
         rows["probit_source"].to_numpy(),
@@ -71,9 +71,9 @@ def _points(axes: Axes, rows: pl.DataFrame, line: Mapping[str, Any]) -> None:
         c=ranks,
         s=size,
         norm=Normalize(1, max(len(rows), 2)),
-        edgecolors=INK,
+        edgecolors=style.INK,
         gid="points",
-        **style,
+        **props,
     )
 
 
@@ -97,12 +97,12 @@ def _between(low: float, high: float) -> list[float]:
 
 def _head(row: Mapping[str, Any], count: int) -> Header:
     matched = "matched " if row["score"] != SCORES["stamp"] else ""
-    both = f"{matched}STAMP {number(row['r_score'])}, source {number(row['r_source'])}"
+    both = f"{matched}STAMP {short_number(row['r_score'])}, source {short_number(row['r_source'])}"
     ends = f"{row['low']:.2f} to {row['high']:.2f}".replace("-", MINUS)
     more = [
-        f"difference {number(row['difference'])} ({ends})",
-        f"Steiger's {p_value(row['steiger_p'])}",
-        f"equivalent within {row['margin']:g}: {p_value(row['tost_p'])}",
+        f"difference {short_number(row['difference'])} ({ends})",
+        f"Steiger's {short_p(row['steiger_p'])}",
+        f"equivalent within {row['margin']:g}: {short_p(row['tost_p'])}",
     ]
     first = f"r: {both}, n = {row['n']}"
     return header(count, row["title"], first, more)

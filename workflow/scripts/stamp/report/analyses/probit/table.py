@@ -14,24 +14,17 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from stamp.report.analysis import Data, frame, nothing, number, p_text, why
-from stamp.report.paired import (
-    ABOUT,
-    NOTHING,
-    OF_MODEL,
-    Paired,
-    described,
-    of_model,
-    pairings,
-    spoken,
-)
+from stamp.report import analysis, paired
+from stamp.report.analysis import AnalysisData
+from stamp.report.paired import Paired
+from stamp.report.wording import number, p_text
 from stamp.stats.dependent_correlations import FEWEST, difference_interval, steiger, tost, williams
 from stamp.stats.on_the_line import Line, accuracy_on_the_line, probit, probit_line
 
 MARGIN = 0.1  # of r: closer than this the two are called equivalent, where a study does not say
 UNCLIPPED = 10**9  # images where their number is not known: shares of 0 and 1 are left out then
 TABLE = {
-    **ABOUT,
+    **paired.ABOUT,
     "n": pl.Int64,
     **{
         f"{name}_{of}": pl.Float64
@@ -56,7 +49,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **OF_MODEL,
+    **paired.OF_MODEL,
     "value_score": pl.Float64,
     "value_source": pl.Float64,
     "value_outcome": pl.Float64,
@@ -122,18 +115,18 @@ def lines(one: Paired) -> Lines | str:
     return found
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's values, its distances from both lines, and what the others' lines predict."""
-    said = described(data)
+    said = paired.described(data)
     rows = []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         found = lines(one)
         if isinstance(found, str):
             continue
         of = {"source": found.of_source, "score": found.of_score}
         rows += [
             {
-                **of_model(said, one, int(at)),
+                **paired.of_model(said, one, int(at)),
                 "value_score": found.score[place],
                 "value_source": one.source[at],
                 "value_outcome": one.y[at],
@@ -145,10 +138,12 @@ def models(data: Data) -> pl.DataFrame:
             }
             for place, at in enumerate(found.places)
         ]
-    return frame(rows, MODELS) if rows else nothing(MODELS, "no outcome has a line")
+    return (
+        analysis.frame(rows, MODELS) if rows else analysis.nothing(MODELS, "no outcome has a line")
+    )
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Both lines of each outcome, and the difference of their correlations.
 
     r is Pearson's, with the probit of the outcome; ``difference`` is the score's minus the source
@@ -158,8 +153,10 @@ def table(data: Data) -> pl.DataFrame:
     of the left-out models' outcomes from what the line through the others predicts.
     """
     margin = data.options.get("equivalence") or MARGIN
-    rows = [{**one.about, **_row(one, data.settings["level"], margin)} for one in pairings(data)]
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    rows = [
+        {**one.about, **_row(one, data.settings["level"], margin)} for one in paired.pairings(data)
+    ]
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
 def _row(one: Paired, level: float, margin: float) -> dict[str, Any]:
@@ -207,9 +204,9 @@ def _of(line: Line, name: str, outcome: np.ndarray) -> dict[str, float]:
 
 def sentence(table: pl.DataFrame) -> str:
     """Both correlations of each outcome, their difference, and both questions' answers."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No lines on the probit scale: {reason}."
-    return " ".join(_words(row) for row in spoken(table).iter_rows(named=True))
+    return " ".join(_words(row) for row in paired.spoken(table).iter_rows(named=True))
 
 
 def _words(row: dict[str, Any]) -> str:

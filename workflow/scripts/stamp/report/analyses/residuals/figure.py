@@ -10,45 +10,45 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.plot.data import MINUS, RHO, number, p_value
+from stamp.report.plot import style
+from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.plot.panels import Header, header, lay_out, of_targets
-from stamp.report.plot.style import MUTED, Key, key_of, legend_blocks, limits, look, mark
-from stamp.report.plot.words import nothing_to_draw
+from stamp.report.wording import MINUS, RHO, short_number, short_p
 
 SUBTITLE = "STAMP against the residual of each outcome from its line on the source metric"
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``residuals`` from its tables; words where there is nothing."""
     rows = of_targets(table, texts).drop_nulls("rho")
     if rows.is_empty():
         return nothing_to_draw(table, texts, SUBTITLE, "no outcome has residuals")
     points = of_targets(models, texts).drop_nulls("residual")
-    key = key_of(points["objective"], points["family"])
+    key = style.key_of(points["objective"], points["family"])
     heads = {row["outcome"]: _head(row, len(rows)) for row in rows.iter_rows(named=True)}
     labels = ("STAMP", "residual, in probits")
-    made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, legend_blocks(key))
+    made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, style.legend_blocks(key))
     for name, axes in made.frames.items():
         _points(axes, points.filter(pl.col("outcome") == name), key, 15 // made.grid.columns)
     return made.figure
 
 
-def _points(axes: Axes, rows: pl.DataFrame, key: Key, ticks: int) -> None:
-    axes.set_xlim(*limits(rows, "value_score"))
-    axes.set_ylim(*limits(rows, "residual"))
-    axes.axhline(0, color=MUTED, lw=0.8, zorder=1)
+def _points(axes: Axes, rows: pl.DataFrame, key: style.Key, ticks: int) -> None:
+    axes.set_xlim(*style.limits(rows, "value_score"))
+    axes.set_ylim(*style.limits(rows, "residual"))
+    axes.axhline(0, color=style.MUTED, lw=0.8, zorder=1)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     size = 5.5 if len(rows) <= 20 else 4.2
     for one in rows.iter_rows(named=True):
         place = (one["value_score"], one["residual"])
         paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
-        mark(axes, place, paint, shape, size, gid=f"point:{one['model']}")
+        style.mark(axes, place, paint, shape, size, gid=f"point:{one['model']}")
 
 
 def _head(row: Mapping[str, Any], count: int) -> Header:
-    first = f"{RHO} = {number(row['rho'])}, n = {row['n']}, {p_value(row['p'])}"
+    first = f"{RHO} = {short_number(row['rho'])}, n = {row['n']}, {short_p(row['p'])}"
     ends = f"{row['low']:.2f} to {row['high']:.2f}".replace("-", MINUS)
     return header(count, row["title"], first, [f"{row['score']}; interval {ends}"])
 

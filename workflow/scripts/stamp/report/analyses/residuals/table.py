@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.report import analysis, paired
 from stamp.report.analyses.probit.table import Lines, lines
-from stamp.report.analysis import RHO, Data, frame, nothing, number, p_text, why
-from stamp.report.paired import ABOUT, NOTHING, OF_MODEL, described, of_model, pairings, spoken
+from stamp.report.analysis import AnalysisData
+from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import (
     CHUNK,
     RESAMPLE,
@@ -25,7 +26,7 @@ from stamp.stats.correlation import (
 from stamp.stats.ranks import mid_ranks, rank_correlation, spearman
 
 TABLE = {
-    **ABOUT,
+    **paired.ABOUT,
     "n": pl.Int64,
     "line_r": pl.Float64,
     "line_slope": pl.Float64,
@@ -43,7 +44,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **OF_MODEL,
+    **paired.OF_MODEL,
     "value_score": pl.Float64,
     "value_outcome": pl.Float64,
     "residual": pl.Float64,
@@ -82,17 +83,17 @@ def _residuals(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return left / np.where(free > 1e-9, free, np.nan)
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's residual beside its score."""
-    said = described(data)
+    said = paired.described(data)
     rows = []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         found = lines(one)
         if isinstance(found, str):
             continue
         rows += [
             {
-                **of_model(said, one, int(at)),
+                **paired.of_model(said, one, int(at)),
                 "value_score": found.score[place],
                 "value_outcome": one.y[at],
                 "residual": found.of_source.loo_residuals[place],
@@ -100,10 +101,12 @@ def models(data: Data) -> pl.DataFrame:
             }
             for place, at in enumerate(found.places)
         ]
-    return frame(rows, MODELS) if rows else nothing(MODELS, "no outcome has a line")
+    return (
+        analysis.frame(rows, MODELS) if rows else analysis.nothing(MODELS, "no outcome has a line")
+    )
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Spearman's rho of each score with the leave-one-out residuals of each outcome.
 
     p is by permutation, ``low`` and ``high`` are Bonett and Wright's, and the bootstrap fits the
@@ -111,17 +114,17 @@ def table(data: Data) -> pl.DataFrame:
     models, ``pearson`` is r in the place of rho.
     """
     rows = []
-    for one in pairings(data):
+    for one in paired.pairings(data):
         found = lines(one)
         if isinstance(found, str):
             n = int(one.known(one.source).sum())
             rows.append({**one.about, "n": n, "reason": found})
         else:
             rows.append({**one.about, **_row(data, found)})
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
-def _row(data: Data, found: Lines) -> dict[str, Any]:
+def _row(data: AnalysisData, found: Lines) -> dict[str, Any]:
     settings, line = data.settings, found.of_source
     known = np.isfinite(line.loo_residuals)
     score, left, n = found.score[known], line.loo_residuals[known], int(known.sum())
@@ -151,13 +154,13 @@ def _row(data: Data, found: Lines) -> dict[str, Any]:
 
 def sentence(table: pl.DataFrame) -> str:
     """Rho with the residuals of each outcome, and what a residual is."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No residuals: {reason}."
     lead = (
         "Residual: of probit(outcome) from its line on probit(source metric) through all other "
         "models."
     )
-    return " ".join([lead, *(_words(row) for row in spoken(table).iter_rows(named=True))])
+    return " ".join([lead, *(_words(row) for row in paired.spoken(table).iter_rows(named=True))])
 
 
 def _words(row: dict[str, Any]) -> str:

@@ -16,14 +16,14 @@ import numpy as np
 import polars as pl
 
 from stamp.data.pairs import endpoints, random_pairs
-from stamp.report.profiles import entry
-from stamp.report.profiles.material import CONSTANT, Material
+from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs
+from stamp.report.profiles.rows import entry
 from stamp.scoring.score import pair_rows
 from stamp.scoring.stamp import squared_distances, stamp
 
 REDRAWS = 100
 HALF = 22  # a tag that keeps the random streams of one seed apart
-QUANTITIES = ("semantic", "random", "both")
+REDRAWN = ("semantic", "random", "both")
 
 
 def half_means(values: np.ndarray, redraws: int, seed: int) -> np.ndarray:
@@ -33,28 +33,28 @@ def half_means(values: np.ndarray, redraws: int, seed: int) -> np.ndarray:
     return values[order[:, : max(1, len(values) // 2)]].mean(axis=1)
 
 
-def repaired_means(material: Material, redraws: int) -> np.ndarray:
+def repaired_means(inputs: ProfileInputs, redraws: int) -> np.ndarray:
     """The mean distance of random pairs drawn anew, as often as asked."""
-    design = material.design
-    drawn = material.pairs.filter(pl.col("kind") == design.semantic)
-    own = material.pairs.filter(pl.col("kind") == "random")
+    design = inputs.design
+    drawn = inputs.pairs.filter(pl.col("kind") == design.semantic)
+    own = inputs.pairs.filter(pl.col("kind") == "random")
     number = min(len(own), design.number)
     more = random_pairs(
         endpoints(drawn), len(own) + redraws * number, design.seed, design.random
     ).slice(len(own))
-    distances = squared_distances(material.p, *pair_rows(more, material.rows["image"]))
+    distances = squared_distances(inputs.p, *pair_rows(more, inputs.rows["image"]))
     return distances.reshape(redraws, number).mean(axis=1)
 
 
-def rows(material: Material) -> Iterator[dict[str, Any]]:
+def rows(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
     """The score of each draw, by what was drawn anew."""
-    if material.constant:
-        yield from (entry(name, reason=CONSTANT) for name in QUANTITIES)
+    if inputs.constant:
+        yield from (entry(name, reason=CONSTANT) for name in REDRAWN)
         return
-    semantic = squared_distances(material.p, *material.ends(material.design.semantic))
-    random = material.random_distances()
-    within = half_means(semantic, REDRAWS, material.design.seed)
-    total = repaired_means(material, REDRAWS)
+    semantic = squared_distances(inputs.p, *inputs.ends(inputs.design.semantic))
+    random = inputs.random_distances()
+    within = half_means(semantic, REDRAWS, inputs.design.seed)
+    total = repaired_means(inputs, REDRAWS)
     found = {
         "semantic": stamp(within, random.mean()),
         "random": stamp(semantic.mean(), total),

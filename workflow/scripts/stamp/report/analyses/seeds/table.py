@@ -7,27 +7,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    by_model,
-    describe,
-    filters,
-    frame,
-    kept,
-    nothing,
-    number,
-    rank_correlation,
-    shown_outcomes,
-    why,
-)
+from stamp.report import analysis
+from stamp.report.analyses.seeds.profile import REDRAWN
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, values
+from stamp.report.outcomes import MEAN, by_model, shown_outcomes, values
+from stamp.report.wording import RHO, number
 from stamp.stats.correlation import FEWEST
 from stamp.stats.ranks import spearman
 
-REDRAWN = ("semantic", "random", "both")
 TABLE = {
     "models": pl.String,
     "redrawn": pl.String,
@@ -48,7 +36,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     **{f"sd_{name}": pl.Float64 for name in REDRAWN},
     "mean_both": pl.Float64,
     "se_bootstrap": pl.Float64,
@@ -58,7 +46,7 @@ MODELS = {
 NOTHING = "no model has a score that could be drawn anew"
 
 
-def draws(data: Data, redrawn: str, keys: list[str]) -> np.ndarray:
+def draws(data: AnalysisData, redrawn: str, keys: list[str]) -> np.ndarray:
     """Scores over draws, [models, draws]; a model without them has NaN throughout."""
     rows = data.profiles.filter(
         (pl.col("quantity") == redrawn) & pl.col("part").is_not_null()
@@ -70,9 +58,9 @@ def draws(data: Data, redrawn: str, keys: list[str]) -> np.ndarray:
     return found
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's standard deviation over draws by what was drawn anew, and its bootstrap's."""
-    found = describe(data)
+    found = analysis.describe(data)
     keys = found["model"].to_list()
     for name in REDRAWN:
         spread = draws(data, name, keys)
@@ -93,10 +81,10 @@ def models(data: Data) -> pl.DataFrame:
         mean_both=pl.Series(mean),
         reason=pl.Series([reasons.get(key) for key in keys], dtype=pl.String),
     ).join(board, on="model", how="left", maintain_order="left")
-    return frame(found.rows(named=True), MODELS)
+    return analysis.frame(found.rows(named=True), MODELS)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Spread of the score over draws, how stable its ranking is, and what rho does.
 
     ``mean_sd`` and ``largest_sd`` are over models; ``mean_se_bootstrap`` and ``mean_half_width``
@@ -104,20 +92,20 @@ def table(data: Data) -> pl.DataFrame:
     ``rank_mean`` and ``rank_lowest`` are Spearman's rho of the models by a draw's score and by the
     study's, over draws; ``rho_`` the same of a draw's score with an outcome.
     """
-    names = shown_outcomes(data) or [""]
+    names = shown_outcomes(data.outcomes) or [""]
     rows = [
         _row(data, which, redrawn, outcome)
-        for which in filters(data)
+        for which in analysis.filters(data)
         for redrawn in REDRAWN
         for outcome in names
     ]
     if all(row["draws"] == 0 for row in rows):
-        return nothing(TABLE, NOTHING)
-    return frame(rows, TABLE)
+        return analysis.nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE)
 
 
-def _row(data: Data, which: str, redrawn: str, outcome: str) -> dict[str, Any]:
-    board = kept(data, which, outcome or MEAN)
+def _row(data: AnalysisData, which: str, redrawn: str, outcome: str) -> dict[str, Any]:
+    board = analysis.kept(data, which, outcome or MEAN)
     own = draws(data, redrawn, board["model"].to_list())
     known = ~np.isnan(own).any(axis=1) if own.shape[1] else np.zeros(len(own), dtype=bool)
     keys = board.filter(pl.Series(known))["model"].to_list()
@@ -128,7 +116,7 @@ def _row(data: Data, which: str, redrawn: str, outcome: str) -> dict[str, Any]:
         "redrawn": redrawn,
         "draws": len(scores),
         "n": len(keys),
-        "reason": None if outcome else "the study has no targets, so there is no outcome",
+        "reason": None if outcome else analysis.NO_TARGETS,
     }
     if outcome:
         row |= {"outcome": outcome, "title": target_title(outcome, data.texts)}
@@ -149,7 +137,7 @@ def _row(data: Data, which: str, redrawn: str, outcome: str) -> dict[str, Any]:
         return row
     truth = values(data.outcomes, outcome, keys)
     there = ~np.isnan(truth)
-    row["rho"] = rank_correlation(study, truth)
+    row["rho"] = analysis.rank_correlation(study, truth)
     if there.sum() < FEWEST:
         return {**row, "reason": f"{there.sum()} models have the outcome"}
     rho = spearman(scores[:, there], truth[there])
@@ -162,7 +150,7 @@ def _row(data: Data, which: str, redrawn: str, outcome: str) -> dict[str, Any]:
 
 def sentence(table: pl.DataFrame) -> str:
     """The spread over draws beside the bootstrap's, and the range of rho."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No analysis of other draws of pairs: {reason}."
     rows = table.filter(pl.col("models") == "declared")
     mean = rows.filter(pl.col("outcome") == MEAN)

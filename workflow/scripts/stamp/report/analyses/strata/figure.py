@@ -11,34 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stamp.report.plot.data import METRICS, RHO, number, p_value
-from stamp.report.plot.style import (
-    BODY,
-    FINE,
-    INK,
-    INNER,
-    MARGIN,
-    SMALL,
-    WIDTH,
-    Key,
-    heading,
-    heading_height,
-    key_of,
-    legend,
-    legend_blocks,
-    limits,
-    line_height,
-    look,
-    mark,
-    notes,
-    notes_height,
-    panel,
-    sheet,
-    shortened,
-    wrapped,
-    write,
-)
-from stamp.report.plot.words import in_words
+from stamp.report.plot import figure_data, style
+from stamp.report.plot.empty import in_words
+from stamp.report.wording import RHO, short_number, short_p
 
 LEFT, BETWEEN, UNDER, HEIGHT = 0.62, 0.66, 0.42, 2.3  # inches
 SHARE = 0.6  # of the width: the models' panel
@@ -58,11 +33,13 @@ class Block:
 
     @property
     def head(self) -> float:
-        lines = len(self.title) * line_height(BODY) + len(self.gaps) * line_height(SMALL)
-        return lines + line_height(SMALL) + 0.1
+        lines = len(self.title) * style.line_height(style.BODY) + len(
+            self.gaps
+        ) * style.line_height(style.SMALL)
+        return lines + style.line_height(style.SMALL) + 0.1
 
 
-@look()
+@style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``strata`` from its two tables; words where there is nothing."""
     rows = table.filter(pl.col("models") == "declared")
@@ -72,19 +49,19 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         _block(str(target), part, models.filter(pl.col("target") == target))
         for (target,), part in rows.group_by("target", maintain_order=True)
     ]
-    key = key_of(models["objective"], models["family"])
+    key = style.key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
-    shown, note = legend_blocks(key, aside), _note(texts)
-    top = heading_height(texts["title"], SUBTITLE)
+    shown, note = style.legend_blocks(key, aside), _note(texts)
+    top = style.heading_height(texts["title"], SUBTITLE)
     tops = []
     for one in blocks:
         tops.append(top + one.head)
         top += one.head + HEIGHT + UNDER
-    foot = legend(shown, MARGIN, top, INNER)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], SUBTITLE)
-    legend(shown, MARGIN, top, INNER, axes=page)
-    notes(page, note, texts["notice"])
+    foot = style.legend(shown, style.MARGIN, top, style.INNER)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], SUBTITLE)
+    style.legend(shown, style.MARGIN, top, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
     for one, start in zip(blocks, tops, strict=True):
         _draw(figure, page, one, start, key)
     return figure
@@ -95,30 +72,32 @@ def _block(target: str, rows: pl.DataFrame, models: pl.DataFrame) -> Block:
     by_what = {row["what"]: row for row in rows.iter_rows(named=True)}
     absolute, relative = by_what["absolute gap"], by_what["relative gap"]
     words = (
-        f"STAMP and the gap, {absolute['label']}: {RHO} = {number(absolute['rho'])} "
-        f"({p_value(absolute['p'])}); and the relative gap: {RHO} = {number(relative['rho'])} "
-        f"({p_value(relative['p'])}); n = {absolute['n']}"
+        f"STAMP and the gap, {absolute['label']}: {RHO} = {short_number(absolute['rho'])} "
+        f"({short_p(absolute['p'])}); and the relative gap: {RHO} = {short_number(relative['rho'])} "
+        f"({short_p(relative['p'])}); n = {absolute['n']}"
     )
     strata = rows.filter(pl.col("what") == "stratum").sort("stratum")
-    room = WIDTH - LEFT - MARGIN
-    title = wrapped(rows["title"][0].replace("_", " "), room, BODY, "bold")
-    return Block(target, strata, models, title, wrapped(words, room, SMALL))
+    room = style.WIDTH - LEFT - style.MARGIN
+    title = style.wrapped(rows["title"][0].replace("_", " "), room, style.BODY, "bold")
+    return Block(target, strata, models, title, style.wrapped(words, room, style.SMALL))
 
 
-def _draw(figure: Figure, page: Axes, block: Block, top: float, key: Key) -> None:
+def _draw(figure: Figure, page: Axes, block: Block, top: float, key: style.Key) -> None:
     """A target's two panels with their headings."""
-    below = write(page, LEFT, top - block.head, block.title, BODY, weight="bold")
-    below = write(page, LEFT, below, block.gaps, SMALL)
-    room = WIDTH - LEFT - MARGIN - BETWEEN
+    below = style.write(page, LEFT, top - block.head, block.title, style.BODY, weight="bold")
+    below = style.write(page, LEFT, below, block.gaps, style.SMALL)
+    room = style.WIDTH - LEFT - style.MARGIN - BETWEEN
     metric = block.models["metric"].drop_nulls()
-    name = METRICS.get(metric[0], metric[0]) if len(metric) else "value"
+    name = figure_data.METRICS.get(metric[0], metric[0]) if len(metric) else "value"
     heads = (f"{name} by stratum", f"{RHO} of STAMP by stratum")
     lefts = (LEFT, LEFT + SHARE * room + BETWEEN)
     widths = (SHARE * room, (1 - SHARE) * room)
     frames = []
     for left, width, text, kind in zip(lefts, widths, heads, ("models", "rho"), strict=True):
-        write(page, left, below, shortened(text, width, FINE), FINE, color="#404040")
-        axes = panel(figure, (left, top, width, HEIGHT), f"{kind}:{block.target}")
+        style.write(
+            page, left, below, style.shortened(text, width, style.FINE), style.FINE, color="#404040"
+        )
+        axes = style.panel(figure, (left, top, width, HEIGHT), f"{kind}:{block.target}")
         _ticks(axes, block.strata, width)
         frames.append(axes)
     _models(frames[0], block, key)
@@ -127,7 +106,7 @@ def _draw(figure: Figure, page: Axes, block: Block, top: float, key: Key) -> Non
 
 def _ticks(axes: Axes, strata: pl.DataFrame, width: float) -> None:
     room = width / (len(strata) + 0.2) - 0.04
-    texts = [shortened(one, room, SMALL) for one in strata["label"]]
+    texts = [style.shortened(one, room, style.SMALL) for one in strata["label"]]
     axes.set_xlim(-0.6, len(strata) - 0.4)
     axes.set_xticks(range(len(strata)), labels=texts)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
@@ -135,40 +114,45 @@ def _ticks(axes: Axes, strata: pl.DataFrame, width: float) -> None:
     axes.set_axisbelow(True)
 
 
-def _models(axes: Axes, block: Block, key: Key) -> None:
+def _models(axes: Axes, block: Block, key: style.Key) -> None:
     """A line a model through its values, dashed and open where the study sets it aside."""
     rows, order = block.models.drop_nulls("value"), block.strata["stratum"].to_list()
-    axes.set_ylim(*limits(rows, "value"))
+    axes.set_ylim(*style.limits(rows, "value"))
     size = 4.6 if rows["model"].n_unique() <= 20 else 3.6
     for (model,), own in rows.group_by("model", maintain_order=True):
         one = own.row(0, named=True)
         paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
         places = [order.index(stratum) for stratum in own["stratum"]]
-        style: dict[str, Any] = {"color": paint.colour, "lw": 1.0, "alpha": 0.75, "zorder": 2}
+        props: dict[str, Any] = {"color": paint.colour, "lw": 1.0, "alpha": 0.75, "zorder": 2}
         if not one["counted"]:
-            style["ls"] = (0, (3, 2))
-        axes.plot(places, own["value"], gid=f"line:{model}", **style)
+            props["ls"] = (0, (3, 2))
+        axes.plot(places, own["value"], gid=f"line:{model}", **props)
         for x, y in zip(places, own["value"], strict=True):
-            mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
+            style.mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
 
 
 def _rhos(axes: Axes, block: Block) -> None:
     """Rho and its interval on each stratum, the source metric's rho beside it."""
     rows = block.strata
-    low, high = limits(rows, "low", "high", "rho", "source_metric_rho")
+    low, high = style.limits(rows, "low", "high", "rho", "source_metric_rho")
     axes.set_ylim(max(low, -1.04), min(high, 1.04))
     if axes.get_ylim()[0] < 0 < axes.get_ylim()[1]:
         axes.axhline(0, color=GREY, lw=0.6, zorder=1)
     for x, one in enumerate(rows.iter_rows(named=True)):
         if one["low"] is not None:
             ends, gid = [one["low"], one["high"]], f"interval:{one['stratum']}"
-            axes.plot([x - 0.1] * 2, ends, color=INK, lw=1.2, gid=gid)
+            axes.plot([x - 0.1] * 2, ends, color=style.INK, lw=1.2, gid=gid)
         if one["rho"] is None:
             middle = sum(axes.get_ylim()) / 2
-            style: dict[str, Any] = {"size": FINE, "ha": "center", "va": "center", "rotation": 90}
-            axes.text(x, middle, f"{RHO} undefined", style="italic", **style)
+            props: dict[str, Any] = {
+                "size": style.FINE,
+                "ha": "center",
+                "va": "center",
+                "rotation": 90,
+            }
+            axes.text(x, middle, f"{RHO} undefined", style="italic", **props)
             continue
-        point: dict[str, Any] = {"marker": "o", "ms": 5.5, "color": INK, "ls": "none"}
+        point: dict[str, Any] = {"marker": "o", "ms": 5.5, "color": style.INK, "ls": "none"}
         axes.plot([x - 0.1], [one["rho"]], gid=f"rho:{one['stratum']}", **point)
         if one["source_metric_rho"] is not None:
             point = {"marker": "d", "ms": 5.5, "mfc": "white", "mec": GREY, "ls": "none"}

@@ -14,26 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    AGREEMENT,
-    DESCRIBED,
-    RHO,
-    Data,
-    agreement,
-    by_model,
-    describe,
-    filters,
-    frame,
-    kept,
-    mean_known,
-    nothing,
-    number,
-    numbered,
-    p_text,
-    whole_mean,
-    why,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
+from stamp.report.outcomes import by_model
+from stamp.report.wording import RHO, number, p_text
 
 TABLE = {
     "models": pl.String,
@@ -43,11 +28,11 @@ TABLE = {
     "stratum": pl.Int64,
     "label": pl.String,
     "value": pl.Float64,
-    **AGREEMENT,
+    **analysis.AGREEMENT,
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "target": pl.String,
     "stratum": pl.Int64,
     "metric": pl.String,
@@ -82,9 +67,9 @@ class Strata:
         return (last - first) / np.where(last == 0, np.nan, last)
 
 
-def strata(data: Data) -> Iterator[Strata]:
+def strata(data: AnalysisData) -> Iterator[Strata]:
     """The strata of every target that has them: the numbers that all of its kinds have."""
-    for (target,), rows in numbered(data).group_by("target", maintain_order=True):
+    for (target,), rows in analysis.numbered(data).group_by("target", maintain_order=True):
         kinds = rows["kind"].unique(maintain_order=True).to_list()
         shared = (
             rows.group_by("number")
@@ -97,36 +82,36 @@ def strata(data: Data) -> Iterator[Strata]:
         values = (
             rows.filter(pl.col("number").is_in(numbers))
             .group_by("model", "number", maintain_order=True)
-            .agg(whole_mean(), pl.col("metric").first(), images=pl.col("n").sum())
+            .agg(analysis.whole_mean(), pl.col("metric").first(), images=pl.col("n").sum())
         )
         kind = f"{kinds[0]}-" if len(kinds) == 1 else "level "
         yield Strata(str(target), numbers, [f"{kind}{one}" for one in numbers], values)
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's value on each stratum, and its gaps."""
     rows = []
     for one in strata(data):
-        said = describe(data)
+        said = analysis.describe(data)
         gaps = {f"{which}_gap": one.gap(which, said["model"]) for which in GAPS}
         found = one.values.rename({"number": "stratum"}).sort("stratum")
         joined = said.with_columns(**{name: pl.Series(gap) for name, gap in gaps.items()}).join(
             found, on="model", maintain_order="left_right"
         )
         rows += [{**row, "target": one.target} for row in joined.iter_rows(named=True)]
-    return frame(rows, MODELS) if rows else nothing(MODELS, NOTHING)
+    return analysis.frame(rows, MODELS) if rows else analysis.nothing(MODELS, NOTHING)
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of the score with each stratum's result and with the gaps, over models.
 
     ``value`` is the mean over the row's models of what it is about. The absolute gap is value(last)
     - value(first), the relative gap is that divided by value(last).
     """
     rows = []
-    for which in filters(data):
+    for which in analysis.filters(data):
         for one in strata(data):
-            board = kept(data, which, one.target)
+            board = analysis.kept(data, which, one.target)
             keys, score = board["model"], board["score"].to_numpy()
             common = {
                 "models": which,
@@ -143,15 +128,15 @@ def table(data: Data) -> pl.DataFrame:
                 for gap, suffix in (("absolute", ""), ("relative", f", over {one.labels[-1]}"))
             ]
             for about, truth in results:
-                about["value"] = mean_known(np.where(np.isnan(score), np.nan, truth))
-                found = agreement(data, one.target, keys.to_list(), score, truth)
+                about["value"] = analysis.mean_known(np.where(np.isnan(score), np.nan, truth))
+                found = analysis.agreement(data, one.target, keys.to_list(), score, truth)
                 rows.append({**common, **about, **found})
-    return frame(rows, TABLE) if rows else nothing(TABLE, NOTHING)
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, NOTHING)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """Rho of the first and the last stratum and of the two gaps, for each target."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No strata: {reason}."
     parts = []
     declared = table.filter(pl.col("models") == "declared")

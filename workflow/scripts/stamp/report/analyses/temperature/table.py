@@ -6,21 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from stamp.report.analysis import (
-    AGREEMENT,
-    DESCRIBED,
-    RHO,
-    Data,
-    agreement,
-    describe,
-    frame,
-    nothing,
-    number,
-    shown_outcomes,
-    why,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, values
+from stamp.report.outcomes import MEAN, shown_outcomes, values
+from stamp.report.wording import RHO, number
 
 TABLE = {
     "rule": pl.String,
@@ -29,12 +19,12 @@ TABLE = {
     "left_out": pl.Int64,
     "degenerate": pl.Int64,
     "best_left_out": pl.Float64,
-    **AGREEMENT,
+    **analysis.AGREEMENT,
     "models_left_out": pl.String,
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "temperature": pl.Float64,
     "bound": pl.String,
     "performance": pl.Float64,
@@ -51,7 +41,7 @@ RULES = {
 }
 
 
-def models(data: Data) -> pl.DataFrame:
+def models(data: AnalysisData) -> pl.DataFrame:
     """Every model's temperature, whether it ended at a bound, and what each rule says of it.
 
     ``performance`` is the accuracy or macro-AUROC on the calibration images.
@@ -63,15 +53,15 @@ def models(data: Data) -> pl.DataFrame:
         "excluded_chance",
         excluded_declared="excluded",
     )
-    found = describe(data).join(rules, on="model", maintain_order="left").rows(named=True)
+    found = analysis.describe(data).join(rules, on="model", maintain_order="left").rows(named=True)
     for row in found:
         record = data.calibrations[row["model"]]
         row |= {"temperature": record["value"], "bound": record["bound"]}
         row["performance"] = record["performance"]
-    return frame(found, MODELS)
+    return analysis.frame(found, MODELS)
 
 
-def kept_by(data: Data, rule: str) -> pl.DataFrame:
+def kept_by(data: AnalysisData, rule: str) -> pl.DataFrame:
     """The models that a rule keeps with their score; ``both`` drops what either sets apart.
 
     Under ``none`` degenerate models stay, at their raw value; every rule leaves them out.
@@ -84,7 +74,7 @@ def kept_by(data: Data, rule: str) -> pl.DataFrame:
     return data.scores.filter(keep).select("model", score=pl.col("stamp").cast(pl.Float64))
 
 
-def set_apart(data: Data, rule: str) -> list[str]:
+def set_apart(data: AnalysisData, rule: str) -> list[str]:
     """The models that a rule itself sets apart."""
     hit = pl.any_horizontal(
         pl.lit(False), *(pl.col(f"excluded_{one}").is_not_null() for one in RULES[rule])
@@ -92,7 +82,7 @@ def set_apart(data: Data, rule: str) -> list[str]:
     return data.scores.filter(hit)["model"].to_list()
 
 
-def table(data: Data) -> pl.DataFrame:
+def table(data: AnalysisData) -> pl.DataFrame:
     """Rho of the score with each outcome without the models that each rule sets apart.
 
     ``best_left_out`` is the best calibration performance among those: a rule that is to find heads
@@ -101,7 +91,7 @@ def table(data: Data) -> pl.DataFrame:
     """
     rows = []
     own = {rule: set_apart(data, rule) for rule in RULES}
-    for outcome in shown_outcomes(data):
+    for outcome in shown_outcomes(data.outcomes):
         for rule in RULES:
             board = kept_by(data, rule)
             keys = board["model"].to_list()
@@ -118,16 +108,16 @@ def table(data: Data) -> pl.DataFrame:
                     "degenerate": missing - len(gone),
                     "best_left_out": best,
                     "models_left_out": ", ".join(gone) or None,
-                    **agreement(data, outcome, keys, board["score"].to_numpy(), truth),
+                    **analysis.agreement(data, outcome, keys, board["score"].to_numpy(), truth),
                 }
             )
-    reason = "the study has no targets, so there is no outcome"
-    return frame(rows, TABLE) if rows else nothing(TABLE, reason)
+    reason = analysis.NO_TARGETS
+    return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, reason)
 
 
 def sentence(table: pl.DataFrame) -> str:
     """How many models each rule sets apart, and rho under each, for the mean of the targets."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No {RHO} under the rules that set models apart: {reason}."
     wanted = table.filter(pl.col("outcome") == MEAN)
     rows = wanted if len(wanted) else table

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report.outcomes import MEAN, outcome_names
-from stamp.report.scoreboard import keeps
+from stamp.report.outcomes import MEAN
+from stamp.report.scoreboard import FLAGS, keeps
+from stamp.report.wording import RHO, short_number
 
-RHO, MINUS, DASH = "\u03c1", "\u2212", "\u2013"
 SOURCE_METRIC = "source_metric"  # the predictor's name in the table of correlations
 METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
 RANKS = {"model": pl.String, "rank": pl.Float64, "low": pl.Float64, "high": pl.Float64}
@@ -26,11 +26,10 @@ CORRELATIONS = {
     "reason": pl.String,
     "partial_source": pl.Float64,
 }
-FLAGS = ("degenerate", "saturated", "leakage")
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class FigureData:
     """The tables of a study's statistics, what is said of its models, and its texts."""
 
     scores: pl.DataFrame
@@ -52,7 +51,7 @@ class Rho:
     reason: str
 
 
-def board(data: Data) -> pl.DataFrame:
+def board(data: FigureData) -> pl.DataFrame:
     """One row a model, in the order of the scores.
 
     ``score`` is the headline, or the raw formula where the model is degenerate; ``counted`` says
@@ -89,20 +88,13 @@ def flag_words(row: Mapping[str, Any]) -> str:
     return ", ".join(found)
 
 
-def shown_outcomes(data: Data) -> list[str]:
-    """The outcomes that a figure shows: the targets', then their mean if there are several."""
-    names = outcome_names(data.outcomes)
-    others = [name for name in names if name != MEAN]
-    return [*others, MEAN] if MEAN in names and len(others) > 1 else others
-
-
-def outcome_values(data: Data, outcome: str) -> pl.DataFrame:
+def outcome_values(data: FigureData, outcome: str) -> pl.DataFrame:
     """The models' values of an outcome (model, value, se), without those that have none."""
     rows = data.outcomes.filter(pl.col("outcome") == outcome).select("model", "value", "se")
     return rows.with_columns(pl.col(pl.Float64).fill_nan(None)).drop_nulls("value")
 
 
-def outcome_title(data: Data, outcome: str) -> str:
+def outcome_title(data: FigureData, outcome: str) -> str:
     """``external/north`` as ``External hospital: north``, by the title of the target."""
     if outcome == MEAN:
         return _mean_title(data)
@@ -111,7 +103,7 @@ def outcome_title(data: Data, outcome: str) -> str:
     return f"{title}: {domain.replace('_', ' ')}" if domain else title
 
 
-def _mean_title(data: Data) -> str:
+def _mean_title(data: FigureData) -> str:
     """The mean is over the outcomes that every model has: say so where that is not all of them."""
     rows = data.outcomes.filter(~pl.col("outcome").is_in([SOURCE, MEAN]))
     gaps = rows.group_by("outcome").agg(pl.col("value").is_null().any())["value"]
@@ -123,7 +115,7 @@ def _mean_title(data: Data) -> str:
     )
 
 
-def metric_name(data: Data, outcome: str) -> str:
+def metric_name(data: FigureData, outcome: str) -> str:
     """The metric of an outcome as a reader knows it."""
     found = data.outcomes.filter(pl.col("outcome") == outcome)["metric"].drop_nulls()
     return METRICS.get(found[0], found[0]) if len(found) else task_metric(data.texts)
@@ -134,20 +126,9 @@ def task_metric(texts: Mapping[str, Any]) -> str:
     return METRICS[{"multilabel": "auroc"}.get(texts["task"], "top1")]
 
 
-def inside(title: str) -> str:
-    """An outcome's title within a sentence: the mean begins small, a name stays as it is."""
-    return title.replace("Mean of", "mean of", 1) if title.startswith("Mean of") else title
-
-
-def models_text(counts: pl.Series) -> str:
-    """How many models some numbers are over: one count, or the least and the largest."""
-    found = counts.drop_nulls().unique().sort().to_list()
-    if not found:
-        return "no models"
-    return f"{found[0]} models" if len(found) == 1 else f"{found[0]} to {found[-1]} models"
-
-
-def correlation(data: Data, outcome: str, predictor: str = "stamp", which: str = "declared") -> Rho:
+def correlation(
+    data: FigureData, outcome: str, predictor: str = "stamp", which: str = "declared"
+) -> Rho:
     """The correlation of a predictor with an outcome under a filter, as the table has it."""
     rows = data.correlations.filter(
         (pl.col("outcome") == outcome)
@@ -161,25 +142,13 @@ def correlation(data: Data, outcome: str, predictor: str = "stamp", which: str =
     return Rho(row["n"], row["rho"], row["p_permutation"], partial, row["reason"] or "")
 
 
-def number(value: float | None) -> str:
-    """A correlation with two decimals and a real minus sign, but never minus zero."""
-    return "undefined" if value is None else f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)
-
-
 def rho_text(found: Rho) -> str:
     """Rho and its number of models, or that it is undefined."""
-    value = f"{RHO} undefined" if found.rho is None else f"{RHO} = {number(found.rho)}"
+    value = f"{RHO} undefined" if found.rho is None else f"{RHO} = {short_number(found.rho)}"
     return f"{value}, n = {found.n}"
 
 
-def p_value(value: float | None) -> str:
-    """``p = 0.012``, or ``p < 0.001``."""
-    if value is None:
-        return "p undefined"
-    return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
-
-
-def interval_name(data: Data) -> str:
+def interval_name(data: FigureData) -> str:
     """What the bars of a score are."""
     level = data.texts.get("level")
     return "bootstrap interval" if level is None else f"{100 * level:g} % bootstrap interval"

@@ -63,7 +63,7 @@ class ExtraOutputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class ProfileInputs:
     """One model's outputs on the pool, and how the study scores.
 
     ``p`` are probabilities at the study's temperature, over the classes that the model has an
@@ -87,8 +87,8 @@ class Material:
         order: str,
         temperature: float,
         manifest: str | None,
-    ) -> Material:
-        """The material of a model's outputs on the source view."""
+    ) -> ProfileInputs:
+        """The inputs of a model's profiles from its outputs on the source view."""
         pool = source.only("pool")
         extra_outputs = ExtraOutputs(
             manifest,

@@ -8,20 +8,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from stamp.report.plot.style import (
-    BODY,
-    INNER,
-    WIDTH,
-    heading,
-    heading_height,
-    line_height,
-    look,
-    notes,
-    notes_height,
-    sheet,
-    wrapped,
-    write,
-)
+from stamp.report.plot import style
 
 
 def nothing_to_draw(
@@ -33,14 +20,14 @@ def nothing_to_draw(
     return in_words(texts, subtitle, f"Nothing to draw: {words}.")
 
 
-@look()
+@style.look()
 def in_words(texts: Mapping[str, Any], subtitle: str, words: str) -> Figure:
     """The study's title and notice around a sentence."""
-    lines = wrapped(words, INNER, BODY)
-    top = heading_height(texts["title"], subtitle) + 0.2
-    foot = top + len(lines) * line_height(BODY) + 0.2
-    figure, page = sheet(foot + notes_height("", texts["notice"]))
-    heading(page, texts["title"], subtitle)
-    write(page, WIDTH / 2, top, lines, BODY, ha="center")
-    notes(page, "", texts["notice"])
+    lines = style.wrapped(words, style.INNER, style.BODY)
+    top = style.heading_height(texts["title"], subtitle) + 0.2
+    foot = top + len(lines) * style.line_height(style.BODY) + 0.2
+    figure, page = style.sheet(foot + style.notes_height("", texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
+    style.write(page, style.WIDTH / 2, top, lines, style.BODY, ha="center")
+    style.notes(page, "", texts["notice"])
     return figure

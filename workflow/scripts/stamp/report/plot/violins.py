@@ -12,35 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import gaussian_kde
 
-from stamp.report.grouping import PAIR, STAMP, STRATUM, TEST
+from stamp.report.model_groups import PAIR, STAMP, STRATUM, TEST
 from stamp.report.outcomes import MEAN
-from stamp.report.plot.bands import Bands, Panel, axis_name, level_text, quantities
-from stamp.report.plot.data import number
-from stamp.report.plot.style import (
-    FINE,
-    INK,
-    INNER,
-    MARGIN,
-    SMALL,
-    Key,
-    heading,
-    heading_height,
-    key_of,
-    legend,
-    legend_blocks,
-    limits,
-    line_height,
-    look,
-    mark,
-    notes,
-    notes_height,
-    sheet,
-    shortened,
-    widest,
-    width_of,
-    write,
-)
-from stamp.report.plot.words import in_words
+from stamp.report.plot import style
+from stamp.report.plot.bands import Bands, Panel, axis_name, quantities
+from stamp.report.plot.empty import in_words
+from stamp.report.wording import level_text, short_number
 
 ROW, LABEL = 0.6, 0.14  # inches: a stratum, and in it the line of its models' names
 SWARM = (ROW - LABEL) / 2 - 0.05  # inches: how far points stand from the middle at the most
@@ -52,7 +29,7 @@ PANELS = 8
 BODY_COLOUR = "#e3e3e3"
 
 
-@look()
+@style.look()
 def draw(
     table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any], column: str
 ) -> Figure:
@@ -67,17 +44,17 @@ def draw(
     panels = [_panel(rows, models, name) for name in quantities(models, PANELS, MEAN)]
     sizes = _sizes(rows, order)
     bands = Bands(panels, [*order, *sizes], 3, ROW * len(order))
-    if len(panels) <= 4 or bands.width < 2 * widest(models["label"], FINE) + APART:
+    if len(panels) <= 4 or bands.width < 2 * style.widest(models["label"], style.FINE) + APART:
         bands = replace(bands, columns=2)
-    key = key_of(models["objective"], models["family"])
+    key = style.key_of(models["objective"], models["family"])
     aside = "" if models["counted"].all() else "degenerate or excluded"
-    shown, note = legend_blocks(key, aside), _note(rows, texts)
-    top = heading_height(texts["title"], subtitle)
-    foot = legend(shown, MARGIN, top + bands.total, INNER)
-    figure, page = sheet(foot + notes_height(note, texts["notice"]))
-    heading(page, texts["title"], subtitle)
-    legend(shown, MARGIN, top + bands.total, INNER, axes=page)
-    notes(page, note, texts["notice"])
+    shown, note = style.legend_blocks(key, aside), _note(rows, texts)
+    top = style.heading_height(texts["title"], subtitle)
+    foot = style.legend(shown, style.MARGIN, top + bands.total, style.INNER)
+    figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
+    style.heading(page, texts["title"], subtitle)
+    style.legend(shown, style.MARGIN, top + bands.total, style.INNER, axes=page)
+    style.notes(page, note, texts["notice"])
     frames = bands.draw(figure, page, top)
     for at, start in enumerate(bands.tops(top)):
         words = sizes if at == 0 else [size.partition(",")[0] for size in sizes]  # of the scores
@@ -113,23 +90,35 @@ def _sizes(rows: pl.DataFrame, order: Sequence[str]) -> list[str]:
     sizes = dict(own.filter(pl.col("what") == STRATUM).select("stratum", "n").iter_rows())
     pairs = own.filter((pl.col("what") == PAIR) & (pl.col("stratum") == order[0]))
     known = dict(pairs.select("other", "delta").iter_rows())
-    deltas = {name: f", \u03b4 = {number(value)}" for name, value in known.items()}
+    deltas = {name: f", \u03b4 = {short_number(value)}" for name, value in known.items()}
     return [f"n = {sizes.get(name, 0)}{deltas.get(name, '')}" for name in order]
 
 
 def _names(page: Axes, order: Sequence[str], sizes: Sequence[str], left: float, top: float) -> None:
     """A stratum's name and what is said of its size, left of its row."""
-    style: dict[str, Any] = {"ha": "right"}
+    props: dict[str, Any] = {"ha": "right"}
     for at, (name, words) in enumerate(zip(order, sizes, strict=True)):
-        middle = top + at * ROW + LABEL + (ROW - LABEL) / 2 - line_height(SMALL)
-        room = left - MARGIN - 0.1
-        below = write(page, left - 0.1, middle, shortened(name, room, SMALL), SMALL, **style)
-        write(page, left - 0.1, below, shortened(words, room, FINE), FINE, color="#404040", **style)
+        middle = top + at * ROW + LABEL + (ROW - LABEL) / 2 - style.line_height(style.SMALL)
+        room = left - style.MARGIN - 0.1
+        below = style.write(
+            page, left - 0.1, middle, style.shortened(name, room, style.SMALL), style.SMALL, **props
+        )
+        style.write(
+            page,
+            left - 0.1,
+            below,
+            style.shortened(words, room, style.FINE),
+            style.FINE,
+            color="#404040",
+            **props,
+        )
 
 
-def _draw(axes: Axes, rows: pl.DataFrame, order: Sequence[str], key: Key, bands: Bands) -> None:
+def _draw(
+    axes: Axes, rows: pl.DataFrame, order: Sequence[str], key: style.Key, bands: Bands
+) -> None:
     """The strata of one panel; y is in inches from its upper edge, so that marks can be placed."""
-    low, high = limits(rows, "value")
+    low, high = style.limits(rows, "value")
     axes.set_xlim(low, high)
     axes.set_ylim(bands.height, 0)
     inch = bands.width / (high - low)
@@ -147,7 +136,7 @@ def _draw(axes: Axes, rows: pl.DataFrame, order: Sequence[str], key: Key, bands:
         for row, offset in zip(own.iter_rows(named=True), places, strict=True):
             paint, shape = key.paints[row["objective"]], key.shapes[row["family"]]
             spot = (row["value"], middle + offset)
-            mark(axes, spot, paint, shape, SIZE, row["counted"], f"point:{row['model']}")
+            style.mark(axes, spot, paint, shape, SIZE, row["counted"], f"point:{row['model']}")
         ends = (
             [own.row(0, named=True), own.row(-1, named=True)]
             if len(own) > 1
@@ -168,7 +157,7 @@ def _violin(axes: Axes, values: np.ndarray, middle: float, name: str) -> None:
         body: dict[str, Any] = {"facecolor": BODY_COLOUR, "edgecolor": "#bdbdbd", "lw": 0.5}
         axes.fill_between(grid, middle - reach, middle + reach, zorder=2, **body)
     ends = [middle - half, middle + half]
-    axes.plot([values.mean()] * 2, ends, color=INK, lw=1.0, zorder=3, gid=f"mean:{name}")
+    axes.plot([values.mean()] * 2, ends, color=style.INK, lw=1.0, zorder=3, gid=f"mean:{name}")
 
 
 def swarm(places: np.ndarray, step: float, most: float) -> np.ndarray:
@@ -193,10 +182,10 @@ def _labels(
 ) -> None:
     """The names of a stratum's lowest and highest model, shortened where both do not fit."""
     texts = [row["label"] for row in ends]
-    if sum(width_of(text, FINE) for text in texts) + APART * (len(texts) - 1) > width:
+    if sum(style.width_of(text, style.FINE) for text in texts) + APART * (len(texts) - 1) > width:
         room = (width - APART) / 2 if len(texts) > 1 else width
-        texts = [shortened(text, room, FINE) for text in texts]
-    wide = [width_of(text, FINE) for text in texts]
+        texts = [style.shortened(text, room, style.FINE) for text in texts]
+    wide = [style.width_of(text, style.FINE) for text in texts]
     spots = [(row["value"] - low) * inch for row in ends]
     starts = [min(max(0.0, spots[0]), width - wide[0])]
     if len(ends) > 1:
@@ -207,8 +196,13 @@ def _labels(
             starts[0] = max(0.0, starts[0])
             starts[1] = max(starts[0] + wide[0] + APART, min(spots[1], width - wide[1]))
     for text, start in zip(texts, starts, strict=True):
-        style: dict[str, Any] = {"size": FINE, "va": "center", "ha": "left", "color": "#404040"}
-        axes.text(low + start / inch, y, text, **style)
+        props: dict[str, Any] = {
+            "size": style.FINE,
+            "va": "center",
+            "ha": "left",
+            "color": "#404040",
+        }
+        axes.text(low + start / inch, y, text, **props)
 
 
 def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:

@@ -9,18 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analysis import (
-    AGREEMENT,
-    Data,
-    agreement,
-    describe,
-    filters,
-    kept,
-    mean_known,
-    shown_outcomes,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, values
+from stamp.report.outcomes import MEAN, shown_outcomes, values
 from stamp.stats.correlation import FEWEST
 
 STAMP, STAMP_TITLE = "stamp", "STAMP"
@@ -29,7 +21,7 @@ ASSOCIATION: dict[str, Any] = {
     "outcome": pl.String,
     "title": pl.String,
     "mean": pl.Float64,
-    **AGREEMENT,
+    **analysis.AGREEMENT,
     "reason": pl.String,
 }
 
@@ -57,7 +49,7 @@ class Quantity:
         return Quantity({**self.about, **about}, both, self.reason or other.reason)
 
 
-def quantity(data: Data, name: str, part: Any = None, /, **about: Any) -> Quantity:
+def quantity(data: AnalysisData, name: str, part: Any = None, /, **about: Any) -> Quantity:
     """A quantity of the profiles; the reason is that of the first model without it."""
     rows = data.profiles.filter(pl.col("quantity") == name)
     same = pl.col("part").is_null() if part is None else pl.col("part") == str(part)
@@ -67,16 +59,16 @@ def quantity(data: Data, name: str, part: Any = None, /, **about: Any) -> Quanti
     return Quantity(about, dict(own.select("model", "value").iter_rows()), reason)
 
 
-def associations(data: Data, quantities: Sequence[Quantity]) -> list[dict[str, Any]]:
+def associate(data: AnalysisData, quantities: Sequence[Quantity]) -> list[dict[str, Any]]:
     """A row for each filter, outcome and quantity: rho over models with STAMP or the outcome.
 
     ``mean`` is the mean of the quantity over the row's models. The partial rho is given the source
     metric.
     """
     rows = []
-    for which in filters(data):
-        for outcome in (STAMP, *shown_outcomes(data)):
-            board = kept(data, which, MEAN if outcome == STAMP else outcome)
+    for which in analysis.filters(data):
+        for outcome in (STAMP, *shown_outcomes(data.outcomes)):
+            board = analysis.kept(data, which, MEAN if outcome == STAMP else outcome)
             keys = board["model"].to_list()
             truth = values(data.outcomes, outcome, keys)
             if outcome == STAMP:
@@ -87,25 +79,25 @@ def associations(data: Data, quantities: Sequence[Quantity]) -> list[dict[str, A
 
 
 def _row(
-    data: Data, outcome: str, keys: list[str], truth: np.ndarray, one: Quantity
+    data: AnalysisData, outcome: str, keys: list[str], truth: np.ndarray, one: Quantity
 ) -> dict[str, Any]:
     own = one.of(keys)
-    found = agreement(data, MEAN if outcome == STAMP else outcome, keys, own, truth)
+    found = analysis.agreement(data, MEAN if outcome == STAMP else outcome, keys, own, truth)
     if found["n"] < FEWEST and one.reason:
         found["reason"] = one.reason
-    mean = mean_known(np.where(np.isnan(truth), np.nan, own))
+    mean = analysis.mean_known(np.where(np.isnan(truth), np.nan, own))
     return {**one.about, "mean": mean, **found}
 
 
-def title_of(outcome: str, data: Data) -> str:
+def title_of(outcome: str, data: AnalysisData) -> str:
     """An outcome's name for a reader, where STAMP may be one."""
     return STAMP_TITLE if outcome == STAMP else target_title(outcome, data.texts)
 
 
-def by_part(data: Data, names: Sequence[str]) -> pl.DataFrame:
+def by_part(data: AnalysisData, names: Sequence[str]) -> pl.DataFrame:
     """The rows of some quantities beside what is said of each model, in the models' order."""
     rows = data.profiles.filter(pl.col("quantity").is_in(list(names)))
-    return describe(data).join(rows, on="model", maintain_order="left_right")
+    return analysis.describe(data).join(rows, on="model", maintain_order="left_right")
 
 
 def first_reason(rows: pl.DataFrame) -> str:
@@ -114,13 +106,13 @@ def first_reason(rows: pl.DataFrame) -> str:
     return known[0] if len(known) else "no model is counted"
 
 
-def shown_outcome(data: Data) -> str | None:
+def shown_outcome(data: AnalysisData) -> str | None:
     """The outcome that a figure shows: the mean of several, or the only one."""
-    names = shown_outcomes(data)
+    names = shown_outcomes(data.outcomes)
     return MEAN if MEAN in names else next(iter(names), None)
 
 
-def with_outcome(data: Data, rows: pl.DataFrame) -> pl.DataFrame:
+def with_outcome(data: AnalysisData, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows by model with the shown outcome and each model's value of it."""
     shown = shown_outcome(data)
     keys = rows["model"].to_list()

@@ -16,29 +16,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.analyses.baselines.table import holm
-from stamp.report.analysis import (
-    DESCRIBED,
-    RHO,
-    Data,
-    by_model,
-    describe,
-    frame,
-    kept,
-    nothing,
-    number,
-    shown_outcomes,
-    why,
-)
+from stamp.report import analysis
+from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, values
+from stamp.report.outcomes import MEAN, by_model, shown_outcomes, values
+from stamp.report.wording import RHO, number
 from stamp.stats.correlation import FEWEST, bonett_wright_interval, permutation_p
 from stamp.stats.effect_sizes import kruskal_wallis
 from stamp.stats.group_tests import Resampler, kruskal_permutation_p, mann_whitney
+from stamp.stats.multiple_testing import holm
 
 STAMP = "stamp"
 STRATUM, TEST, PAIR = "stratum", "test", "pair"
-FILTERS = ("all", "declared")
 SMALLEST = 2  # models of a stratum that takes part in tests
 TABLE = {
     "models": pl.String,
@@ -76,7 +65,7 @@ TABLE = {
     "reason": pl.String,
 }
 MODELS = {
-    **DESCRIBED,
+    **analysis.DESCRIBED,
     "stratum": pl.String,
     "of": pl.String,
     "title": pl.String,
@@ -97,23 +86,23 @@ class Quantity:
     scores: np.ndarray
 
 
-def models(data: Data, column: str) -> pl.DataFrame:
+def models(data: AnalysisData, column: str) -> pl.DataFrame:
     """Every model's stratum, score and outcomes, one row each."""
-    said = describe(data)
+    said = analysis.describe(data)
     keys = said["model"].to_list()
     metric = dict(data.outcomes.select("outcome", "metric").iter_rows())
     said_of = [data.models[key].get(column) for key in keys]
     strata = pl.Series("stratum", said_of, dtype=pl.String)
     parts = [said.with_columns(strata, of=pl.lit(STAMP), title=pl.lit("STAMP"), value="stamp")]
-    for outcome in shown_outcomes(data):
+    for outcome in shown_outcomes(data.outcomes):
         about = {"of": outcome, "title": target_title(outcome, data.texts)}
         texts = {name: pl.lit(text) for name, text in {**about, "metric": metric[outcome]}.items()}
         found = pl.Series("value", values(data.outcomes, outcome, keys))
         parts.append(said.with_columns(strata, found, **texts))
-    return frame([row for part in parts for row in part.rows(named=True)], MODELS)
+    return analysis.frame([row for part in parts for row in part.rows(named=True)], MODELS)
 
 
-def table(data: Data, column: str) -> pl.DataFrame:
+def table(data: AnalysisData, column: str) -> pl.DataFrame:
     """How the strata differ in the score and in each outcome, under each filter.
 
     ``stratum`` rows: mean, sd (divisor n - 1), ``sd_n`` (divisor n), least and largest value, and
@@ -124,20 +113,20 @@ def table(data: Data, column: str) -> pl.DataFrame:
     the difference of means, with bootstrap intervals.
     """
     if len({data.models[key][column] for key in data.scores["model"]}) < 2:
-        return nothing(TABLE, f"all models have the same {column}")
+        return analysis.nothing(TABLE, f"all models have the same {column}")
     drawn = Resampler(data.settings["resamples"], data.settings["level"], data.seed)
     rows = []
-    for which in FILTERS:
+    for which in analysis.FILTERS:
         for quantity in quantities(data, which):
             common = {"models": which, "of": quantity.name, "title": quantity.title}
             rows += [{**common, **row} for row in compared(quantity, column, data, drawn)]
-    return frame(rows, TABLE)
+    return analysis.frame(rows, TABLE)
 
 
-def quantities(data: Data, which: str) -> Iterator[Quantity]:
+def quantities(data: AnalysisData, which: str) -> Iterator[Quantity]:
     """The score, then each outcome, of the models that a filter keeps and that have both."""
-    for name in (STAMP, *shown_outcomes(data)):
-        board = kept(data, which, name).drop_nulls("score").drop_nans("score")
+    for name in (STAMP, *shown_outcomes(data.outcomes)):
+        board = analysis.kept(data, which, name).drop_nulls("score").drop_nans("score")
         keys = board["model"].to_list()
         scores = by_model(board, keys, "score")
         found = scores if name == STAMP else values(data.outcomes, name, keys)
@@ -148,7 +137,7 @@ def quantities(data: Data, which: str) -> Iterator[Quantity]:
 
 
 def compared(
-    quantity: Quantity, column: str, data: Data, drawn: Resampler
+    quantity: Quantity, column: str, data: AnalysisData, drawn: Resampler
 ) -> Iterator[dict[str, Any]]:
     """The rows of one quantity: its strata, the test of all, and each two of them."""
     strata = members([data.models[key][column] for key in quantity.keys])
@@ -184,7 +173,7 @@ def members(said: list[str]) -> dict[str, np.ndarray]:
     return dict(sorted(found.items(), key=lambda one: -len(one[1])))
 
 
-def _of_stratum(quantity: Quantity, places: np.ndarray, data: Data) -> dict[str, Any]:
+def _of_stratum(quantity: Quantity, places: np.ndarray, data: AnalysisData) -> dict[str, Any]:
     """The moments of a stratum, and within it rho of the score with the outcome."""
     own = quantity.values[places]
     row: dict[str, Any] = {
@@ -249,7 +238,7 @@ def small_p(value: float | None) -> str:
 
 def sentence(table: pl.DataFrame, column: str) -> str:
     """How the strata's scores differ, the largest against each other one; and the mean outcome."""
-    if reason := why(table):
+    if reason := analysis.why(table):
         return f"No comparison by {column}: {reason}."
     declared = table.filter(pl.col("models") == "declared")
     names = declared["of"].unique(maintain_order=True).to_list()
