@@ -2,7 +2,7 @@
 
 from stamp.core.artifacts import write_table
 from stamp.core.errors import run
-from stamp.report.timings import job_rows, extra_output_rows, table, view_size
+from stamp.report.timings import extra_output_rows, job_rows, table, view_size
 
 
 def main(smk):

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from stamp.cli.arguments import at_least, mapping
 
 if TYPE_CHECKING:
-    from stamp.cli.data_argument import Configuration, Named
-    from stamp.cli.one_model import Candidate, Settings
+    from stamp.cli.data_argument import Named
+    from stamp.cli.one_model import Candidate
+    from stamp.config.plan import Plan
+    from stamp.config.study import Study
 
 HELP = "score one model on one data set without Snakemake, and print its card"
 OF_STUDY = (  # what a study says itself
@@ -85,13 +87,14 @@ def run(arguments: argparse.Namespace) -> None:
     import json
 
     from stamp.cli import card
-    from stamp.cli.data_argument import configuration
-    from stamp.cli.one_model import audit, weights_file
+    from stamp.cli.one_model import Run, audit, weights_file
+    from stamp.config.plan import read_project
     from stamp.core.artifacts import write_json
     from stamp.core.device import choose
 
-    project = configuration()
-    named, settings = _settings(arguments, project)
+    project = read_project()
+    seed = project.seed if arguments.seed is None else arguments.seed
+    named, study = _study(arguments, project, seed)
     model = _candidate(arguments)
     weights = weights_file(model, arguments.file)
     device = choose(arguments.device)
@@ -101,30 +104,29 @@ def run(arguments: argparse.Namespace) -> None:
         among = board
     if among:
         card.reference(among)  # what is wrong with it is said before the work
-    how = (weights, device, arguments.threads, project.allow_code)
-    found = audit(named, model, settings, *how)
-    level = settings.statistics["level"]
+    found = audit(
+        named, model, study, Run(seed, weights, device, arguments.threads, project.allow_code)
+    )
+    level = study.statistics.level
     place = card.standing(found, model.key, level, among) if among else None
-    about = card.record(found, settings, model.key, place)
+    about = card.record(found, study, model.key, place)
     print(json.dumps(about, indent=2, sort_keys=True) if arguments.json else card.text(about))
     if arguments.out:
         write_json(arguments.out, about)
 
 
-def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Named, Settings]:
+def _study(arguments: argparse.Namespace, project: Plan, seed: int) -> tuple[Named, Study]:
     """The images and how a model is scored on them: by a study, or by the arguments."""
     from stamp.cli.data_argument import of_argument, read_options
-    from stamp.cli.one_model import own_settings, study_settings
+    from stamp.cli.one_model import own_study
     from stamp.cli.readiness import class_names
     from stamp.core.errors import UserError
 
-    seed = project.seed if arguments.seed is None else arguments.seed
     options = read_options(arguments.option)
     if arguments.study:
         _without(arguments, OF_STUDY, f"--study {arguments.study}")
-        study = project.study(arguments.study)
-        named = of_argument(study.source["dataset"], project, options, seed)
-        return named, study_settings(study, seed)
+        study = project.read_study(arguments.study)
+        return of_argument(study.source.dataset, project, options, seed), study
     if not arguments.data:
         raise UserError("nothing to score on: give --data or --study")
     named = of_argument(arguments.data, project, options, seed)
@@ -147,7 +149,7 @@ def _settings(arguments: argparse.Namespace, project: Configuration) -> tuple[Na
         held_out["n_images"] = arguments.calibration_count
     more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
     names = classes or class_names(named.index)
-    return named, own_settings(named, task, names, pairs, held_out, more, seed)
+    return named, own_study(named, task, names, pairs, held_out, more)
 
 
 def _without(arguments: argparse.Namespace, names: Iterable[str], given: str) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from stamp.cli.findings import plural
-from stamp.cli.one_model import Audit, Settings
+from stamp.cli.one_model import Audit
+from stamp.config.study import Study
 from stamp.core.artifacts import read_arrays, read_table
 from stamp.core.errors import UserError, suggest
 from stamp.data.pairs import pool
@@ -62,18 +63,18 @@ def standing(audit: Audit, key: str, level: float, file: Path) -> Standing | Non
     return Standing(place, low, high, len(others), below, draws is not None)
 
 
-def record(audit: Audit, settings: Settings, key: str, among: Standing | None) -> dict[str, Any]:
+def record(audit: Audit, study: Study, key: str, among: Standing | None) -> dict[str, Any]:
     """All that the card says, as plain values."""
     metric = audit.evaluation.row(0, named=True)
     return {
         "model": key,
-        "data": settings.name,
-        "task": settings.task,
-        "semantic": settings.pairs["semantic"],
-        "split": settings.pairs["split"],
-        "seed": settings.seed,
-        "level": settings.statistics["level"],
-        "scaled": settings.calibration["scale"],
+        "data": study.name,
+        "task": study.task,
+        "semantic": study.pairs.semantic,
+        "split": study.pairs.split,
+        "seed": audit.seed,
+        "level": study.statistics.level,
+        "scaled": study.calibration.scale,
         "images": len(pool(audit.pairs)),
         **{name: audit.row[name] for name in NUMBERS},
         "degenerate": audit.row["degenerate"],

@@ -28,11 +28,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a report for each argument."""
-    from stamp.cli.data_argument import configuration, read_options
+    from stamp.cli.data_argument import read_options
     from stamp.cli.findings import ERROR
     from stamp.cli.readiness import report_on
+    from stamp.config.plan import read_project
 
-    settings, options = configuration(), read_options(arguments.option)
+    settings, options = read_project(), read_options(arguments.option)
     seed = settings.seed if arguments.seed is None else arguments.seed
     interval = (arguments.half_width, arguments.level)
     failed = False

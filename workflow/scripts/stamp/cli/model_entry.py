@@ -19,6 +19,9 @@ import yaml
 
 from stamp.cli.dry_run import Job, by_stage, counted, dry_run
 from stamp.config import plan as config
+from stamp.config.documents import parsed, read_yaml
+from stamp.config.study_file import StudyFile
+from stamp.config.zoo import Model
 from stamp.core.artifacts import whole
 from stamp.core.errors import UserError, suggest
 
@@ -38,10 +41,10 @@ class Target:
 
 def target_of(study: str, zoo: str | None) -> Target:
     """The zoo file of a study that a new entry goes to: the one named, or the study's only one."""
-    main = config.read_yaml(Path(config.CONFIG), "configuration")
-    folders = {**config.FOLDERS, **main.get("folders", {})}
-    document = config.read_yaml(Path(folders["studies"]) / f"{study}.yaml", "study")
-    config.check("study", document, f"{folders['studies']}/{study}.yaml")
+    folders = config.read_project().folders.settings
+    file = Path(folders["studies"]) / f"{study}.yaml"
+    document = read_yaml(file, "study")
+    parsed(StudyFile, document, str(file))
     zoos = document["zoo"]
     if zoo is None and len(zoos) > 1:
         raise UserError(f"study '{study}' has the zoos {', '.join(zoos)}: say which with --zoo")
@@ -156,7 +159,7 @@ def as_text(key: str, entry: Mapping[str, Any]) -> str:
 def appended(file: Path, key: str, entry: Mapping[str, Any]) -> str:
     """The text of a zoo file with an entry more at its end, checked to mean just that."""
     text = file.read_text() if file.is_file() else ""
-    held = (config.read_yaml(file, "zoo") or {}) if text else {}
+    held = (read_yaml(file, "zoo") or {}) if text else {}
     if key in held:
         raise UserError(f"{file}: model '{key}' is there already")
     new = text + ("" if not text or text.endswith("\n") else "\n") + as_text(key, entry)
@@ -243,10 +246,10 @@ def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
     Before the index is made, only what looks like a misspelt split of the study is noted.
     """
     parts = plan.studies[study]
-    known = {parts.calibration["split"], *parts.pairs["split"]}
-    known |= {parts.source[part] for part in ("train", "val") if part in parts.source}
-    known |= {parts.id["split"]} if parts.id else set()
-    index = Path(plan.results) / "datasets" / parts.source["dataset"] / "index.parquet"
+    known = {parts.calibration.split, *parts.pairs.split}
+    known |= {split for split in (parts.source.train, parts.source.val) if split}
+    known |= {parts.id.split} if parts.id else set()
+    index = Path(plan.results) / "datasets" / parts.source.dataset / "index.parquet"
     if index.is_file():
         import polars as pl
 
@@ -259,14 +262,14 @@ def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
     ]
 
 
-def _sample(plan: config.Plan, study: str, model: config.Model) -> tuple[np.ndarray, str]:
+def _sample(plan: config.Plan, study: str, model: Model) -> tuple[np.ndarray, str]:
     """uint8 pixels [n, h, w, c] and what they are: images where they are on disk, else random."""
     from stamp.images.pixels import decode
 
     settings = model.preprocessing
     paths = list(_paths(plan, study))
     if paths:
-        border = plan.datasets[plan.studies[study].source["dataset"]].border
+        border = plan.datasets[plan.studies[study].source.dataset].border
         images = np.stack([decode(path, settings, border) for path in paths])
         return images, f"{len(paths)} images of the source"
     shape = (IMAGES, settings.size, settings.size, settings.channels)
@@ -290,7 +293,7 @@ def _paths(plan: config.Plan, study: str) -> Iterator[str]:
             yield path
 
 
-def _check_given(plan: config.Plan, study: str, model: config.Model) -> list[str]:
+def _check_given(plan: config.Plan, study: str, model: Model) -> list[str]:
     """Whether a file has outputs of the study's images, as far as these are known yet."""
     import polars as pl
 

@@ -30,11 +30,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each place; 1 where one is left without a commit."""
     from stamp.cli.pins import checked, pin, places
-    from stamp.config.plan import CONFIG, FOLDERS, read_yaml, read_zoo
+    from stamp.config.plan import read_project
+    from stamp.config.zoo import read_zoo
     from stamp.core.errors import UserError
 
-    document = read_yaml(Path(CONFIG), "configuration")
-    folder = Path({**FOLDERS, **document.get("folders", {})}["zoo"])
+    folder = Path(read_project().folders.zoo)
     names = arguments.zoo or sorted(file.stem for file in folder.glob("*.yaml"))
     if arguments.check and arguments.revision:
         raise UserError("--check looks at the revisions in the zoo: it takes no --revision")

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from stamp.config.plan import read_zoo
+from stamp.config.zoo import read_zoo
 from stamp.core.artifacts import whole
 from stamp.core.errors import UserError
 from stamp.models.hub import Origin, origins

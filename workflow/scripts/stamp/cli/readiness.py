@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.cli.data_argument import Configuration, Named, of_argument, of_dataset
+from stamp.cli.data_argument import Named, of_argument, of_dataset
 from stamp.cli.findings import ERROR, NOTE, WARNING, Report, plural
 from stamp.cli.inspection import look_at
-from stamp.config.plan import Study
+from stamp.config.plan import Plan
+from stamp.config.study import Study
+from stamp.config.study_file import PairSettings
 from stamp.core.errors import UserError
 from stamp.data.pairs import consecutive, semantic_pairs
 from stamp.data.views import COLUMNS, check_order, label_columns, labels, select
@@ -25,7 +27,7 @@ PAIRS_SPLIT = "test"
 
 def report_on(
     argument: str,
-    settings: Configuration,
+    settings: Plan,
     options: Mapping[str, Any],
     split: str | None,
     interval: tuple[float, float],
@@ -39,8 +41,8 @@ def report_on(
     report = Report()
     try:
         if settings.has_study(argument):
-            study = settings.study(argument)
-            named = of_argument(study.source["dataset"], settings, options, seed)
+            study = settings.read_study(argument)
+            named = of_argument(study.source.dataset, settings, options, seed)
             _of_study(report, study, named, settings, interval, every, seed)
         else:
             named = of_argument(argument, settings, options, seed)
@@ -54,25 +56,25 @@ def _of_study(
     report: Report,
     study: Study,
     named: Named,
-    settings: Configuration,
+    settings: Plan,
     interval: tuple[float, float],
     every: bool,
     seed: int,
 ) -> None:
     describe(report, named, named.index, study.classes)
     look_at(report, named.index, named, every, seed)
-    rows, how, kind = study_rows(study, named.index), study.pairs, study.pairs["semantic"]
+    rows, how, kind = study_rows(study, named.index), study.pairs, study.pairs.semantic
     columns = label_columns(study.task, study.classes)
-    where = f"study '{study.name}' (split {', '.join(how['split'])})"
-    tell_pairs(report, pair_counts(rows, columns, how["order"], how["same"]), where)
-    if how["order"] == "order" and {kind, *how["also"]} != {"class"}:
+    where = f"study '{study.name}' (split {', '.join(how.split)})"
+    tell_pairs(report, pair_counts(rows, columns, how.order, how.same), where)
+    if how.order == "order" and {kind, *how.also} != {"class"}:
         undated(report, rows)
-    if how["random"] == "different_group":
+    if how.random == "different_group":
         one_group(report, rows)
-    pairs = min(how["n_pairs"], eligible(rows, kind, how, columns))
+    pairs = min(how.n_pairs, eligible(rows, kind, how, columns))
     scores = Path(settings.results) / study.name / "scores"
     measured = measured_widths(scores, list(study.models))
-    tell_interval(report, kind, pairs, units_of(rows, kind, how["order"]), *interval, measured)
+    tell_interval(report, kind, pairs, units_of(rows, kind, how.order), *interval, measured)
     check_study(report, study, named.index)
     check_targets(report, study, settings, seed)
 
@@ -342,7 +344,7 @@ def crossing(report: Report, rows: pl.DataFrame) -> None:
 def study_rows(study: Study, index: pl.DataFrame) -> pl.DataFrame:
     """The source's rows that a study's pairs are drawn from."""
     where = f"study '{study.name}': pairs"
-    return select(index, {**study.source_images, "split": study.pairs["split"]}, where)
+    return select(index, {**study.source_images, "split": study.pairs.split}, where)
 
 
 def check_study(report: Report, study: Study, index: pl.DataFrame) -> None:
@@ -350,7 +352,7 @@ def check_study(report: Report, study: Study, index: pl.DataFrame) -> None:
     source = select(index, {**study.source_images, "split": None}, f"study '{study.name}': source")
     rows, pairs = study_rows(study, index), study.pairs
     columns = label_columns(study.task, study.classes)
-    wanted = {pairs["semantic"]: pairs["max_pairs"], **pairs["also"]}
+    wanted = {pairs.semantic: pairs.max_pairs, **pairs.also}
     for kind, number in wanted.items():
         have = eligible(rows, kind, pairs, columns)
         if have < number:
@@ -366,29 +368,27 @@ def check_study(report: Report, study: Study, index: pl.DataFrame) -> None:
         report.found(ERROR, str(mistake))
         return
     _check_calibration(report, study, source)
-    _check_metric(report, study, rows if study.id is None else _split(source, study.id["split"]))
+    _check_metric(report, study, rows if study.id is None else _split(source, study.id.split))
     trainers = {model.trainer for model in study.models.values() if model.trainer}
     for part in ("train", "val"):
-        if part in study.source and trainers and not len(_split(source, study.source[part])):
+        split = getattr(study.source, part)
+        if split and trainers and not len(_split(source, split)):
             report.found(
                 ERROR,
-                f"no image of split '{study.source[part]}', which source.{part} names and trained "
-                "models need",
+                f"no image of split '{split}', which source.{part} names and trained models need",
             )
     if np.isnan(truth).all():
         report.found(ERROR, "no source image has a label")
     crossing(report, source)
 
 
-def eligible(
-    rows: pl.DataFrame, kind: str, pairs: Mapping[str, Any], columns: Sequence[str]
-) -> int:
+def eligible(rows: pl.DataFrame, kind: str, pairs: PairSettings, columns: Sequence[str]) -> int:
     """How many pairs of a kind a study could draw."""
     if kind == "class":
         found = pair_counts(rows.with_columns(order=pl.lit(None, dtype=pl.Int32)), columns)
         return int(found["class, two of a group"])
     try:
-        how = (pairs["mode"], pairs["order"], columns, pairs["same"])
+        how = (pairs.mode, pairs.order, columns, pairs.same)
         return len(semantic_pairs(rows, kind, *how))
     except UserError:
         return 0
@@ -406,16 +406,16 @@ def units_of(rows: pl.DataFrame, kind: str, order: str = "order") -> int:
     return int((sizes >= 2).sum())
 
 
-def check_targets(report: Report, study: Study, settings: Configuration, seed: int) -> None:
+def check_targets(report: Report, study: Study, settings: Plan, seed: int) -> None:
     """Whether each target is there and labeled; none at all is no mistake."""
     if not study.targets:
         report.found(NOTE, "no targets: the study ends in a ranked leaderboard")
     for key, target in study.targets.items():
         where = f"study '{study.name}': target '{key}'"
-        for name in target["datasets"]:
+        for name in target.dataset:
             try:
                 index = of_dataset(settings.datasets[name], settings, seed).index
-                rows = select(index, {**target, "split": target.get("split")}, where)
+                rows = select(index, study.view(key), where)
                 truth = labels(rows, study.task, study.classes_of(key), where)
             except UserError as mistake:
                 report.found(ERROR, str(mistake))
@@ -437,7 +437,7 @@ def measured_widths(folder: Path, models: Sequence[str]) -> list[tuple[int, floa
 
 
 def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> None:
-    split, count = study.calibration["split"], study.calibration["n_images"]
+    split, count = study.calibration.split, study.calibration.n_images
     rows = _split(source, split)
     if len(rows) < count:
         report.found(
@@ -449,8 +449,8 @@ def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> No
     truth = labels(rows, study.task, study.classes, "calibration")
     if np.isnan(truth).all():
         report.found(ERROR, f"no image of the calibration split '{split}' has a label")
-    elif study.task == "multilabel" and study.calibration["exclude"] == "chance":
-        minimum = study.statistics["minimum"]
+    elif study.task == "multilabel" and study.calibration.exclude == "chance":
+        minimum = study.statistics.minimum
         if len(_short(study.classes, truth, minimum)) == len(study.classes):
             report.found(
                 WARNING,
@@ -461,7 +461,7 @@ def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> No
 
 def _check_metric(report: Report, study: Study, rows: pl.DataFrame) -> None:
     """Classes that can't be part of the source metric."""
-    minimum = study.statistics["minimum"]
+    minimum = study.statistics.minimum
     truth = labels(rows, study.task, study.classes, "source metric")
     if not len(truth) or np.isnan(truth).all():
         report.found(WARNING, "no labeled image for the source metric: the leaderboard has none")

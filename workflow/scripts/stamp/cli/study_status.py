@@ -8,7 +8,8 @@ from pathlib import Path
 
 from stamp.cli import run_log as runlog
 from stamp.cli.dry_run import Job, by_stage, counted, dry_run
-from stamp.config.plan import Plan, Study
+from stamp.config.plan import Plan
+from stamp.config.study import Study
 from stamp.models.hub import unpinned
 
 # Snakemake's reasons that tell of a change, in the words that a reader of the table needs.
