@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stamp.config import class_lists, view_names
 from stamp.config.analyses import ANALYSES, OPTIONS, PASSES
 from stamp.config.datasets import Dataset, check_known
 from stamp.config.documents import parsed, plain, read_yaml
 from stamp.config.extra_outputs import OF_TARGETS, in_order
-from stamp.config.metrics import METRICS
 from stamp.config.study_file import (
     CalibrationSettings,
     ExtraOutputSettings,
@@ -25,6 +24,16 @@ from stamp.config.study_file import (
 )
 from stamp.config.zoo import Model, filled, model_of, read_zoo
 from stamp.core.errors import UserError, suggest
+
+if TYPE_CHECKING:
+    from stamp.config.metrics import Metric
+
+
+def known_metrics() -> Sequence[Metric]:
+    """The registry of metrics, imported only where a study is read: it brings polars."""
+    from stamp.config.metrics import METRICS
+
+    return METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +225,7 @@ class Study:
         compares = any("metrics" in ANALYSES[name] for name in self.analyses)
         compared = self.metrics if compares else []
         return in_order(
-            kind for one in METRICS if one.name in compared for kind in one.extra_outputs
+            kind for one in known_metrics() if one.name in compared for kind in one.extra_outputs
         )
 
     # --- statistics, tables, figures -------------------------------------------------------------
@@ -224,7 +233,7 @@ class Study:
     @property
     def agreement_on_the_line(self) -> bool:
         """Whether any of the study's metrics needs all models at once."""
-        return any(one.name in self.metrics and not one.of_one_model for one in METRICS)
+        return any(one.name in self.metrics and not one.of_one_model for one in known_metrics())
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -391,7 +400,7 @@ def _check_classes(where: str, names: Iterable[str], known: Sequence[str]) -> No
 
 def _metrics(file: StudyFile, where: str) -> list[str]:
     """The metrics that the study compares STAMP with: those it names, or all that its task has."""
-    tasks = {one.name: one.tasks for one in METRICS}
+    tasks = {one.name: one.tasks for one in known_metrics()}
     for name in file.metrics or ():
         if name not in tasks:
             raise UserError(f"{where}: metrics: unknown metric '{name}': {suggest(name, tasks)}")
