@@ -1,4 +1,4 @@
-"""STAMP: from data to figures, one branch a model."""
+"""STAMP: from data to figures, one branch per model."""
 
 from snakemake.utils import min_version
 
@@ -50,10 +50,29 @@ localrules:
     audit_study,
 
 
+def results_of(study):
+    """What a finished study leaves behind."""
+    figures = [name for name in FIGURES if study.targets or name != "targets"]
+    figures += ["training"] if study.finetuned else []
+    figures += [name for name in study.analyses if name in DRAWN]
+    tables = ["correlations", "main", "ranks", "outranks"]
+    folder = f"{RESULTS}/{study.name}"
+    return [
+        *expand(f"{folder}/leaderboard.{{kind}}", kind=["csv", "parquet"]),
+        *expand(f"{folder}/statistics/{{table}}.csv", table=tables),
+        *expand(f"{folder}/figures/{{figure}}.{{kind}}", figure=figures, kind=["png", "pdf"]),
+        *expand(
+            f"{folder}/analyses/{{analysis}}{{ending}}",
+            analysis=study.analyses,
+            ending=[".csv", "_models.csv", ".txt"],
+        ),
+    ]
+
+
 rule all:
     default_target: True
     input:
-        [ends(study) for study in PLAN.studies.values()],
+        [results_of(study) for study in PLAN.studies.values()],
 
 
 onsuccess:

@@ -21,7 +21,8 @@ import polars as pl
 import yaml
 
 from benchmarks import ROOT
-from stamp.config.plan import Plan, Study, load
+from stamp.config.plan import Plan, load
+from stamp.config.study import Study
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_table, whole
 from stamp.report.correlate import SOURCE_METRIC
@@ -272,8 +273,8 @@ def facts(study: Study, runs: Sequence[Finished]) -> str:
     first = runs[0]
     outcomes = [name for name in first.outcomes if name != MEAN]
     lines = [
-        f"{len(first.board)} models, {study.pairs['semantic']} pairs. Rule that sets models apart: "
-        f"{study.calibration['exclude']}. Outcomes: {listed(outcomes)}."
+        f"{len(first.board)} models, {study.pairs.semantic} pairs. Rule that sets models apart: "
+        f"{study.calibration.exclude}. Outcomes: {listed(outcomes)}."
     ]
     for run in runs:
         pairs = int(run.board["n_semantic"].to_numpy().max())
@@ -298,7 +299,7 @@ def gap(tidy: pl.DataFrame, outcome: str) -> bool:
 
 def section(study: Study, runs: Sequence[Finished]) -> list[str]:
     """All that the page says of one study."""
-    source, level = runs[0].source, f"{study.statistics['level']:.0%}"
+    source, level = runs[0].source, f"{study.statistics.level:.0%}"
     sentences = (on_the_mean, on_each, beyond_the_source)
     said = [
         f"- {words} (`{which}`). {' '.join(sentence(runs, which) for sentence in sentences)}"

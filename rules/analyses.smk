@@ -1,25 +1,41 @@
 """Further analyses that a study asks for by name: tables, sentences, and figures of some."""
 
+# The template of the report takes an analysis' caption from here: no job depends on its words.
+FOLDER = SCRIPTS / "stamp" / "report" / "analyses"
+config["captions"] = {name: (FOLDER / name / "caption.rst").read_text() for name in ANALYSES}
+DRAWN = [name for name in ANALYSES if (FOLDER / name / "figure.py").is_file()]
+
+
+def needed(kind, files):
+    """A function from wildcards to files of a kind, for the analyses that read it."""
+    return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis].inputs else []
+
+
+def metrics_files(wildcards):
+    """The metrics of single models, and those of all models together."""
+    single = files_of("metrics/{model}.parquet", model="models")
+    together = files_if("agreement_on_the_line", "statistics/agreement_on_the_line.parquet")
+    return single(wildcards) + together(wildcards)
+
+
+def profiles_of(wildcards):
+    """The profiles that an analysis reads, one per model."""
+    files = files_of(
+        f"profiles/{ANALYSES[wildcards.analysis].profile}/{{model}}.parquet", model="models"
+    )
+    return files(wildcards)
+
 
 rule analysis:
     """The table of one analysis, what each model brings to it, and a sentence on it."""
     input:
         scores=rules.collect.output.scores,
         outcomes=rules.collect.output.outcomes,
-        evaluations=needed(
-            "evaluations",
-            lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/evaluations.csv"],
-        ),
-        n_pairs=needed(
-            "n_pairs", per_model(f"{RESULTS}/{{study}}/scores/{{model}}.n_pairs.parquet")
-        ),
+        evaluations=needed("evaluations", files_of("statistics/evaluations.csv")),
+        n_pairs=needed("n_pairs", files_of("scores/{model}.n_pairs.parquet", model="models")),
         metrics=needed("metrics", metrics_files),
-        costs=needed(
-            "costs", lambda wildcards: [f"{RESULTS}/{wildcards.study}/statistics/timings.parquet"]
-        ),
-        calibrations=needed(
-            "calibrations", per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json")
-        ),
+        costs=needed("costs", files_of("statistics/timings.parquet")),
+        calibrations=needed("calibrations", files_of("calibration/{model}.json", model="models")),
         profiles=needed("profiles", profiles_of),
     output:
         csv=report(
@@ -53,17 +69,12 @@ rule analysis:
         mem_mb=memory(4000),
         runtime=minutes(60),
     params:
-        models=lambda wildcards: all_described(study_of(wildcards)),
-        texts=lambda wildcards: texts_of(study_of(wildcards)),
-        settings=lambda wildcards: {
-            key: study_of(wildcards).statistics[key]
-            for key in ("permutations", "resamples", "level")
-        },
-        options=lambda wildcards: options_of(study_of(wildcards), wildcards.analysis),
+        models=of_study("described_models"),
+        texts=of_study("texts"),
+        settings=of_study("test_settings"),
+        options=at_view("analysis_options", "analysis"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of(
-            "analysis.py", f"stamp.report.analyses.{wildcards.analysis}.table"
-        ),
+        code=code_of("analysis.py", "stamp.report.analyses.{analysis}.table"),
     script:
         "../workflow/scripts/analysis.py"
 
@@ -89,11 +100,11 @@ rule analysis_figure:
     conda:
         ENVIRONMENT
     params:
-        texts=lambda wildcards: texts_of(study_of(wildcards)),
-        code=lambda wildcards: code_of(
+        texts=of_study("texts"),
+        code=code_of(
             "analysis_figure.py",
-            f"stamp.report.analyses.{wildcards.analysis}.table",
-            f"stamp.report.analyses.{wildcards.analysis}.figure",
+            "stamp.report.analyses.{analysis}.table",
+            "stamp.report.analyses.{analysis}.figure",
         ),
     script:
         "../workflow/scripts/analysis_figure.py"

@@ -20,10 +20,7 @@ rule calibrate:
     params:
         task=of_study("task"),
         classes=of_study("classes"),
-        rules=lambda wildcards: {
-            key: study_of(wildcards).calibration[key]
-            for key in ("temperature_above", "chance_factor", "chance_auroc")
-        },
+        rules=of_study("calibration", "thresholds"),
         minimum=of_study("statistics", "minimum"),
         code=code_of("calibrate.py"),
     script:

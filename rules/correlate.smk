@@ -4,10 +4,16 @@
 rule collect:
     """One table of the models' scores and one of their outcomes."""
     input:
-        scores=per_model(f"{RESULTS}/{{study}}/scores/{{model}}.parquet"),
-        calibrations=per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json"),
-        evaluations=evaluations,
-        matched=matches,
+        scores=files_of("scores/{model}.parquet", model="models"),
+        calibrations=files_of("calibration/{model}.json", model="models"),
+        evaluations=files_of(
+            "evaluations/{view}/{model}.parquet", view="outcome_views", model="models"
+        ),
+        matched=files_of(
+            "class_matched_scores/{target}/{model}.parquet",
+            target="matched_targets",
+            model="models",
+        ),
     output:
         scores=f"{RESULTS}/{{study}}/statistics/scores.parquet",
         outcomes=f"{RESULTS}/{{study}}/statistics/outcomes.parquet",
@@ -17,15 +23,11 @@ rule collect:
     conda:
         ENVIRONMENT
     params:
-        models=lambda wildcards: list(study_of(wildcards).models),
-        outcomes=lambda wildcards: {
-            key: target["outcomes"] for key, target in study_of(wildcards).targets.items()
-        },
+        models=of_study("model_keys"),
+        outcomes=of_study("outcomes"),
         exclude=of_study("calibration", "exclude"),
-        contaminated=lambda wildcards: study_of(wildcards).contaminated(),
-        relabelled=lambda wildcards: [
-            key for key, target in study_of(wildcards).targets.items() if target["relabelled"]
-        ],
+        contaminated=of_study("contaminated"),
+        relabelled=of_study("relabelled"),
         code=code_of("collect.py"),
     script:
         "../workflow/scripts/collect.py"
@@ -36,7 +38,7 @@ rule correlate:
     input:
         scores=rules.collect.output.scores,
         outcomes=rules.collect.output.outcomes,
-        draws=per_model(f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors"),
+        draws=files_of("scores/{model}.draws.safetensors", model="models"),
     output:
         correlations=report(
             f"{RESULTS}/{{study}}/statistics/correlations.csv",
@@ -55,10 +57,7 @@ rule correlate:
         mem_mb=memory(2000),
         runtime=minutes(60),
     params:
-        settings=lambda wildcards: {
-            key: study_of(wildcards).statistics[key]
-            for key in ("permutations", "resamples", "level")
-        },
+        settings=of_study("test_settings"),
         seed=PLAN.seed,
         code=code_of("correlate.py"),
     script:
@@ -83,7 +82,7 @@ rule main_table:
     conda:
         ENVIRONMENT
     params:
-        texts=lambda wildcards: texts_of(study_of(wildcards)),
+        texts=of_study("texts"),
         code=code_of("main_table.py"),
     script:
         "../workflow/scripts/main_table.py"

@@ -1,5 +1,16 @@
 """Data sets: made, or downloaded and found, then indexed."""
 
+MADE = [key for key, dataset in PLAN.datasets.items() if dataset.made]
+FOUND = [key for key in PLAN.datasets if key not in MADE]
+
+
+def downloads_of(wildcards):
+    """The records of a data set's downloads, and of those of the data set that it relabels."""
+    return [
+        f"{RESULTS}/datasets/{key}/downloads/{name}.json"
+        for key, name in PLAN.downloads(wildcards.dataset)
+    ]
+
 
 rule make_dataset:
     """Data sets that come from code or from inside a package."""
@@ -9,7 +20,7 @@ rule make_dataset:
     log:
         f"{RESULTS}/datasets/{{dataset}}/make_dataset.log",
     wildcard_constraints:
-        dataset=one_of(key for key, dataset in PLAN.datasets.items() if dataset.made),
+        dataset=one_of(MADE),
     conda:
         ENVIRONMENT
     resources:
@@ -19,7 +30,7 @@ rule make_dataset:
         adapter=of_dataset("adapter"),
         options=of_dataset("options"),
         seed=PLAN.seed,
-        code=adapter_code("make_dataset.py"),
+        code=code_of("make_dataset.py", of_dataset("module")),
     script:
         "../workflow/scripts/make_dataset.py"
 
@@ -53,17 +64,17 @@ rule find_dataset:
     log:
         f"{RESULTS}/datasets/{{dataset}}/find_dataset.log",
     wildcard_constraints:
-        dataset=one_of(key for key, dataset in PLAN.datasets.items() if not dataset.made),
+        dataset=one_of(FOUND),
     conda:
         ENVIRONMENT
     params:
         adapter=of_dataset("adapter"),
         options=of_dataset("options"),
         root=of_dataset("root"),
-        labels=lambda wildcards: labels_digest(PLAN.datasets[wildcards.dataset].adapter),
-        content=lambda wildcards: edited(fingerprint.of_index, [wildcards.dataset]),
+        labels=of_dataset("label_map"),
+        content=of_dataset("edited_table"),
         seed=PLAN.seed,
-        code=adapter_code("find_dataset.py"),
+        code=code_of("find_dataset.py", of_dataset("module")),
     script:
         "../workflow/scripts/find_dataset.py"
 
@@ -77,7 +88,7 @@ rule find_images:
     log:
         f"{RESULTS}/datasets/{{dataset}}/find_images.log",
     wildcard_constraints:
-        dataset=one_of(key for key, dataset in PLAN.datasets.items() if not dataset.made),
+        dataset=one_of(FOUND),
     conda:
         ENVIRONMENT
     resources:
@@ -86,10 +97,6 @@ rule find_images:
         adapter=of_dataset("adapter"),
         access=of_dataset("access"),
         root=of_dataset("root"),
-        url=lambda wildcards: (
-            PLAN.datasets[wildcards.dataset].images_url
-            if PLAN.datasets[wildcards.dataset].download
-            else None
-        ),
+        url=of_dataset("fetched_from"),
     script:
         "../workflow/scripts/find_images.py"

@@ -1,11 +1,27 @@
 """What each model does on labeled images: at the source, and on every target."""
 
 
+def evaluated(pattern):
+    """A function from wildcards to files of the views that an evaluation reads."""
+
+    def files(wildcards):
+        study, view = study_of(wildcards), wildcards.view
+        stage = "predictions" if study.is_streamed(view) else "logits"
+        return expand(
+            f"{RESULTS}/{study.name}/{pattern}",
+            stage=stage,
+            view=study.evaluated_views(view),
+            model=wildcards.model,
+        )
+
+    return files
+
+
 rule evaluate:
     """Macro-AUROC or top-1 accuracy, overall, per domain and per class."""
     input:
-        views=evaluated("view"),
-        logits=evaluated("logits"),
+        views=evaluated("views/{view}.parquet"),
+        logits=evaluated("{stage}/{view}/{model}.safetensors"),
     output:
         f"{RESULTS}/{{study}}/evaluations/{{view}}/{{model}}.parquet",
     log:
@@ -18,29 +34,12 @@ rule evaluate:
     params:
         task=of_study("task"),
         classes=of_study("classes"),
-        labeled=lambda wildcards: (
-            study_of(wildcards).targets[wildcards.view]["classes"]
-            if wildcards.view in study_of(wildcards).targets
-            else {}
-        ),
-        merge=lambda wildcards: (
-            study_of(wildcards).targets[wildcards.view]["merge"]
-            if wildcards.view in study_of(wildcards).targets
-            else {}
-        ),
-        among=lambda wildcards: among_of(study_of(wildcards), wildcards.view),
-        streamed=lambda wildcards: (
-            wildcards.view in study_of(wildcards).targets
-            and study_of(wildcards).targets[wildcards.view]["streamed"]
-        ),
-        subsets=lambda wildcards: (
-            subsets_of(study_of(wildcards)) if wildcards.view == "source" else {}
-        ),
-        split=lambda wildcards: (
-            study_of(wildcards).id["split"]
-            if wildcards.view == "source" and study_of(wildcards).id
-            else None
-        ),
+        labeled=at_view("labeled_classes"),
+        merge=at_view("merged_classes"),
+        among=at_view("classes_among"),
+        streamed=at_view("is_streamed"),
+        subsets=at_view("class_subsets"),
+        split=at_view("evaluated_split"),
         minimum=of_study("statistics", "minimum"),
         code=code_of("evaluate.py"),
     script:

@@ -1,6 +1,21 @@
 """Extra inference outputs: embeddings, augmented images, MC dropout, Grad-CAM, sensitivity."""
 
 
+def target_pixels_of(ending):
+    """A function from wildcards to a model's pixel caches of the targets that have one."""
+    return lambda wildcards: [
+        pixels_of(view)[ending](wildcards)
+        for view in study_of(wildcards).cached_targets
+        if not model_of(wildcards).precomputed
+    ]
+
+
+def temperature_of(wildcards):
+    """The calibration, where some outputs are taken at the fitted temperature."""
+    wanted = study_of(wildcards).scales_extra_outputs and not model_of(wildcards).precomputed
+    return f"{RESULTS}/{wildcards.study}/calibration/{wildcards.model}.json" if wanted else []
+
+
 rule extra_outputs:
     """Every extra output of one model that the study's metrics and analyses need.
 
@@ -11,8 +26,8 @@ rule extra_outputs:
         **pixels_of("source"),
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
-        weights=lambda wildcards: [] if is_precomputed(wildcards) else weights_of(wildcards),
-        backbone=more_weights_of,
+        weights=weights_of,
+        backbone=further_weights_of,
         calibration=temperature_of,
     output:
         f"{RESULTS}/{{study}}/extra_outputs/{{model}}.json",
@@ -24,21 +39,19 @@ rule extra_outputs:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_precomputed(wildcards) else 0,
+        gpu=gpus,
         mem_mb=memory(6000),
         runtime=minutes(480),
     params:
-        load=lambda wildcards: model_of(wildcards).load,
-        versions=lambda wildcards: versions(
-            model_of(wildcards).load["source"], model_of(wildcards).load
-        ),
+        load=of_model("load"),
+        versions=of_model("versions"),
         classes=of_study("classes"),
         kinds=of_study("kinds"),
-        settings=of_study("extra_outputs"),
+        settings=of_study("extra_outputs", "settings"),
         semantic=of_study("pairs", "semantic"),
         task=of_study("task"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of("extra_outputs.py", model_of(wildcards).module),
+        code=code_of("extra_outputs.py", of_model("module")),
     script:
         "../workflow/scripts/extra_outputs.py"
 
@@ -49,14 +62,11 @@ rule target_embeddings:
     Apart from the source's extra outputs, which no target may hold up or change.
     """
     input:
-        pixels=pixels_of_targets(".npy"),
-        records=pixels_of_targets(".json"),
-        views=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
-            view=cached_targets(study_of(wildcards)),
-        ),
-        weights=lambda wildcards: [] if is_precomputed(wildcards) else weights_of(wildcards),
-        backbone=more_weights_of,
+        pixels=target_pixels_of("pixels"),
+        records=target_pixels_of("record"),
+        views=files_of("views/{view}.parquet", view="cached_targets"),
+        weights=weights_of,
+        backbone=further_weights_of,
     output:
         f"{RESULTS}/{{study}}/target_embeddings/{{model}}.json",
     log:
@@ -67,19 +77,17 @@ rule target_embeddings:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not is_precomputed(wildcards) else 0,
+        gpu=gpus,
         mem_mb=memory(6000),
         runtime=minutes(240),
     params:
-        load=lambda wildcards: model_of(wildcards).load,
-        versions=lambda wildcards: versions(
-            model_of(wildcards).load["source"], model_of(wildcards).load
-        ),
+        load=of_model("load"),
+        versions=of_model("versions"),
         classes=of_study("classes"),
-        targets=lambda wildcards: cached_targets(study_of(wildcards)),
+        targets=of_study("cached_targets"),
         kinds=of_study("target_kinds"),
-        settings=of_study("extra_outputs"),
+        settings=of_study("extra_outputs", "settings"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of("target_embeddings.py", model_of(wildcards).module),
+        code=code_of("target_embeddings.py", of_model("module")),
     script:
         "../workflow/scripts/target_embeddings.py"

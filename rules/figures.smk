@@ -1,5 +1,7 @@
 """Figures, as PNG and PDF."""
 
+FIGURES = ["targets", "ranks", "forest"]
+
 
 rule figure:
     """One figure of a study, with the table that it was drawn from."""
@@ -20,12 +22,14 @@ rule figure:
         csv=f"{RESULTS}/{{study}}/figures/{{figure}}.csv",
     log:
         f"{RESULTS}/{{study}}/logs/figure/{{figure}}.log",
+    wildcard_constraints:
+        figure=one_of(FIGURES),
     conda:
         ENVIRONMENT
     params:
-        models=lambda wildcards: all_described(study_of(wildcards)),
-        texts=lambda wildcards: texts_of(study_of(wildcards)),
-        code=lambda wildcards: code_of("figure.py", f"stamp.report.figures.{wildcards.figure}"),
+        models=of_study("described_models"),
+        texts=of_study("texts"),
+        code=code_of("figure.py", "stamp.report.figures.{figure}"),
     script:
         "../workflow/scripts/figure.py"
 
@@ -33,14 +37,7 @@ rule figure:
 rule training_figure:
     """How the fine-tuned models of a study trained, epoch by epoch."""
     input:
-        records=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/trained/{{model}}.json",
-            model=[
-                key
-                for key, model in study_of(wildcards).models.items()
-                if model.trainer == "finetune"
-            ],
-        ),
+        records=files_of("trained/{model}.json", model="finetuned"),
     output:
         png=report(
             f"{RESULTS}/{{study}}/figures/training.png",
@@ -56,14 +53,8 @@ rule training_figure:
     conda:
         ENVIRONMENT
     params:
-        labels=lambda wildcards: {
-            key: model.label
-            for key, model in study_of(wildcards).models.items()
-            if model.trainer == "finetune"
-        },
-        texts=lambda wildcards: {
-            key: getattr(study_of(wildcards), key) for key in ("title", "notice", "task")
-        },
+        labels=of_study("finetuned"),
+        texts=of_study("headings"),
         code=code_of("training_figure.py"),
     script:
         "../workflow/scripts/training_figure.py"

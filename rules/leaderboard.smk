@@ -1,4 +1,4 @@
-"""The leaderboard: one row a model, best score first."""
+"""The leaderboard: one row per model, best score first."""
 
 
 rule leaderboard:
@@ -21,7 +21,7 @@ rule leaderboard:
     conda:
         ENVIRONMENT
     params:
-        models=lambda wildcards: all_described(study_of(wildcards)),
+        models=of_study("described_models"),
         unavailable=of_study("unavailable"),
         code=code_of("leaderboard.py"),
     script:

@@ -4,10 +4,10 @@
 rule logits:
     """One forward pass per image of a view."""
     input:
-        **pixels_of(None),
+        **pixels_of(),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         weights=weights_of,
-        backbone=more_weights_of,
+        backbone=further_weights_of,
     output:
         f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
     log:
@@ -18,17 +18,15 @@ rule logits:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not model_of(wildcards).precomputed else 0,
+        gpu=gpus,
         mem_mb=memory(4000),
         runtime=minutes(240),
     params:
-        load=lambda wildcards: model_of(wildcards).load,
-        versions=lambda wildcards: versions(
-            model_of(wildcards).load["source"], model_of(wildcards).load
-        ),
+        load=of_model("load"),
+        versions=of_model("versions"),
         classes=of_study("classes"),
         task=of_study("task"),
-        script=script_of("logits"),
-        code=lambda wildcards: code_of(script_of("logits")(wildcards), model_of(wildcards).module),
+        script=of_model("logits_script"),
+        code=code_of(of_model("logits_script"), of_model("module")),
     script:
         "../workflow/scripts/{params.script}"

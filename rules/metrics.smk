@@ -8,24 +8,12 @@ rule metrics:
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
         calibration=rules.calibrate.output[0],
         pairs=rules.pairs.output[0],
-        extra_outputs=extra_outputs_of("extra_outputs", "metric_kinds"),
-        target_embeddings=extra_outputs_of("target_embeddings", "target_kinds"),
-        views=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
-            view=cached_targets(study_of(wildcards)),
-        ),
-        targets=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/logits/{{view}}/{wildcards.model}.safetensors",
-            view=cached_targets(study_of(wildcards)),
-        ),
-        streamed_views=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
-            view=streamed_targets(study_of(wildcards)),
-        ),
-        records=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/predictions/{{view}}/{wildcards.model}.safetensors",
-            view=streamed_targets(study_of(wildcards)),
-        ),
+        extra_outputs=file_if("metric_kinds", "extra_outputs/{model}.json"),
+        target_embeddings=file_if("target_kinds", "target_embeddings/{model}.json"),
+        views=files_of("views/{view}.parquet", view="cached_targets"),
+        targets=files_of("logits/{view}/{model}.safetensors", view="cached_targets"),
+        streamed_views=files_of("views/{view}.parquet", view="streamed_targets"),
+        records=files_of("predictions/{view}/{model}.safetensors", view="streamed_targets"),
     output:
         f"{RESULTS}/{{study}}/metrics/{{model}}.parquet",
     log:
@@ -44,9 +32,9 @@ rule metrics:
         semantic=of_study("pairs", "semantic"),
         number=of_study("pairs", "n_pairs"),
         wanted=of_study("metrics"),
-        targets=lambda wildcards: cached_targets(study_of(wildcards)),
-        streamed=lambda wildcards: streamed_targets(study_of(wildcards)),
-        scored=lambda wildcards: scored_of(study_of(wildcards)),
+        targets=of_study("cached_targets"),
+        streamed=of_study("streamed_targets"),
+        scored=of_study("scored_classes"),
         code=code_of("metrics.py"),
     script:
         "../workflow/scripts/metrics.py"
@@ -56,17 +44,10 @@ rule agreement_on_the_line:
     """Estimates for each target from the agreement of all models (ALine)."""
     input:
         view=rules.source_view.output[0],
-        logits=per_model(f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors"),
-        calibrations=per_model(f"{RESULTS}/{{study}}/calibration/{{model}}.json"),
-        views=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
-            view=cached_targets(study_of(wildcards)),
-        ),
-        targets=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/logits/{{view}}/{{model}}.safetensors",
-            view=cached_targets(study_of(wildcards)),
-            model=list(study_of(wildcards).models),
-        ),
+        logits=files_of("logits/source/{model}.safetensors", model="models"),
+        calibrations=files_of("calibration/{model}.json", model="models"),
+        views=files_of("views/{view}.parquet", view="cached_targets"),
+        targets=files_of("logits/{view}/{model}.safetensors", view="cached_targets", model="models"),
     output:
         f"{RESULTS}/{{study}}/statistics/agreement_on_the_line.parquet",
     log:
@@ -79,12 +60,12 @@ rule agreement_on_the_line:
         mem_mb=memory(4000),
         runtime=minutes(60),
     params:
-        models=lambda wildcards: list(study_of(wildcards).models),
+        models=of_study("model_keys"),
         task=of_study("task"),
         classes=of_study("classes"),
         scale=of_study("calibration", "scale"),
-        targets=lambda wildcards: cached_targets(study_of(wildcards)),
-        scored=lambda wildcards: scored_of(study_of(wildcards)),
+        targets=of_study("cached_targets"),
+        scored=of_study("scored_classes"),
         code=code_of("agreement_on_the_line.py"),
     script:
         "../workflow/scripts/agreement_on_the_line.py"
@@ -93,24 +74,18 @@ rule agreement_on_the_line:
 rule timings:
     """What the jobs of a study cost, from the files that Snakemake wrote while it ran them."""
     input:
-        views=lambda wildcards: expand(
-            f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet",
-            view=forwarded_views(study_of(wildcards)),
+        views=files_of("views/{view}.parquet", view="forwarded_views"),
+        logits=files_of(
+            "benchmarks/logits/{view}/{model}.tsv", model="models", view="forwarded_views"
         ),
-        logits=lambda wildcards: [
-            f"{RESULTS}/{wildcards.study}/benchmarks/logits/{view}/{model}.tsv"
-            for model, view in forwarded(study_of(wildcards))
-        ],
-        calibrate=per_model(f"{RESULTS}/{{study}}/benchmarks/calibrate/{{model}}.tsv"),
-        score=per_model(f"{RESULTS}/{{study}}/benchmarks/score/{{model}}.tsv"),
-        metrics=per_model(f"{RESULTS}/{{study}}/benchmarks/metrics/{{model}}.tsv"),
-        agreement_on_the_line=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/benchmarks/agreement_on_the_line.tsv"
-            if study_of(wildcards).agreement_on_the_line
-            else []
+        calibrate=files_of("benchmarks/calibrate/{model}.tsv", model="models"),
+        score=files_of("benchmarks/score/{model}.tsv", model="models"),
+        metrics=files_of("benchmarks/metrics/{model}.tsv", model="models"),
+        agreement_on_the_line=file_if(
+            "agreement_on_the_line", "benchmarks/agreement_on_the_line.tsv"
         ),
-        extra_outputs=all_extra_outputs_of("extra_outputs", "metric_kinds"),
-        target_embeddings=all_extra_outputs_of("target_embeddings", "target_kinds"),
+        extra_outputs=files_if("metric_kinds", "extra_outputs/{model}.json", model="models"),
+        target_embeddings=files_if("target_kinds", "target_embeddings/{model}.json", model="models"),
     output:
         f"{RESULTS}/{{study}}/statistics/timings.parquet",
     log:
@@ -118,9 +93,9 @@ rule timings:
     conda:
         ENVIRONMENT
     params:
-        models=lambda wildcards: list(study_of(wildcards).models),
-        views=lambda wildcards: forwarded_views(study_of(wildcards)),
-        forwarded=lambda wildcards: forwarded(study_of(wildcards)),
+        models=of_study("model_keys"),
+        views=of_study("forwarded_views"),
+        forwarded=of_study("forwarded"),
         code=code_of("timings.py"),
     script:
         "../workflow/scripts/timings.py"

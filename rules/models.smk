@@ -1,14 +1,17 @@
 """Models that a rule trains: from scratch, fine-tuned, or a linear head on a frozen backbone."""
 
-from stamp.config.model_sources import backbone_key
 
-# A backbone by its study and key: any of the probes that share it, since only the head differs.
-BACKBONES = {
-    (study.name, backbone_key(model.load)): model
-    for study in PLAN.studies.values()
-    for model in study.models.values()
-    if model.trainer == "probe"
-}
+def backbone_of(wildcards):
+    """One of the probes that share a backbone: only their heads differ."""
+    return study_of(wildcards).backbones[wildcards.backbone]
+
+
+def embeddings_of(view):
+    """A function from wildcards to the embeddings of a probe's backbone on a view."""
+    return lambda wildcards: (
+        f"{RESULTS}/{wildcards.study}/backbone_embeddings/{view}/"
+        f"{model_of(wildcards).backbone_key}.safetensors"
+    )
 
 
 rule train:
@@ -24,7 +27,7 @@ rule train:
     benchmark:
         f"{RESULTS}/{{study}}/benchmarks/train/{{model}}.tsv"
     wildcard_constraints:
-        model=trained_by("train"),
+        model=one_of(PLAN.trained_by("train")),
     conda:
         ENVIRONMENT
     threads: PLAN.threads
@@ -32,12 +35,12 @@ rule train:
         mem_mb=memory(2000),
         runtime=minutes(120),
     params:
-        load=lambda wildcards: model_of(wildcards).load,
-        versions=lambda wildcards: versions(model_of(wildcards).load["source"]),
+        load=of_model("load"),
+        versions=of_model("versions"),
         task=of_study("task"),
         classes=of_study("classes"),
-        seed=seed_of,
-        code=lambda wildcards: code_of("train.py", model_of(wildcards).module),
+        seed=lambda wildcards: PLAN.seed_of(wildcards.model),
+        code=code_of("train.py", of_model("module")),
     script:
         "../workflow/scripts/train.py"
 
@@ -59,25 +62,25 @@ rule finetune:
     benchmark:
         f"{RESULTS}/{{study}}/benchmarks/finetune/{{model}}.tsv"
     wildcard_constraints:
-        model=trained_by("finetune"),
+        model=one_of(PLAN.trained_by("finetune")),
     conda:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=1 if DEVICE == "cuda" else 0,
+        gpu=GPU,
         mem_mb=memory(8000),
         runtime=minutes(1440),
     params:
-        load=lambda wildcards: model_of(wildcards).load,
-        versions=lambda wildcards: versions(model_of(wildcards).load["source"]),
+        load=of_model("load"),
+        versions=of_model("versions"),
         task=of_study("task"),
         classes=of_study("classes"),
-        seed=seed_of,
+        seed=lambda wildcards: PLAN.seed_of(wildcards.model),
         # no output of the rule: those are deleted when a job fails, and this must outlive a kill
         checkpoint=lambda wildcards: (
             f"{RESULTS}/{wildcards.study}/checkpoints/{wildcards.model}.pt"
         ),
-        code=lambda wildcards: code_of("finetune.py", model_of(wildcards).module),
+        code=code_of("finetune.py", of_model("module")),
     script:
         "../workflow/scripts/finetune.py"
 
@@ -85,18 +88,9 @@ rule finetune:
 rule backbone_embeddings:
     """The embeddings of a frozen backbone on a view, once for all probes that share the backbone."""
     input:
-        pixels=lambda wildcards: ancient(
-            f"{RESULTS}/{wildcards.study}/pixels/{wildcards.view}/"
-            f"{BACKBONES[wildcards.study, wildcards.backbone].preprocessing.key}.npy"
-        ),
-        record=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/pixels/{wildcards.view}/"
-            f"{BACKBONES[wildcards.study, wildcards.backbone].preprocessing.key}.json"
-        ),
+        **pixels_of(model=backbone_of),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
-        weights=lambda wildcards: (
-            BACKBONES[wildcards.study, wildcards.backbone].load["backbone"].get("file", [])
-        ),
+        weights=lambda wildcards: backbone_of(wildcards).load["backbone"].get("file", []),
     output:
         f"{RESULTS}/{{study}}/backbone_embeddings/{{view}}/{{backbone}}.safetensors",
     log:
@@ -104,22 +98,17 @@ rule backbone_embeddings:
     benchmark:
         f"{RESULTS}/{{study}}/benchmarks/backbone_embeddings/{{view}}/{{backbone}}.tsv"
     wildcard_constraints:
-        backbone=one_of({key for _, key in BACKBONES}),
+        backbone=one_of(PLAN.backbones),
     conda:
         ENVIRONMENT
     threads: PLAN.threads
     resources:
-        gpu=1 if DEVICE == "cuda" else 0,
+        gpu=GPU,
         mem_mb=memory(4000),
         runtime=minutes(720),
     params:
-        load=lambda wildcards: {
-            key: BACKBONES[wildcards.study, wildcards.backbone].load[key]
-            for key in ("backbone", "preprocessing")
-        },
-        versions=lambda wildcards: versions(
-            "probe", BACKBONES[wildcards.study, wildcards.backbone].load
-        ),
+        load=lambda wildcards: backbone_of(wildcards).backbone_load,
+        versions=lambda wildcards: backbone_of(wildcards).versions,
         code=code_of("backbone_embeddings.py"),
     script:
         "../workflow/scripts/backbone_embeddings.py"
@@ -129,15 +118,9 @@ rule probe:
     """The linear head of a probe, its penalty chosen on the validation images."""
     input:
         view=f"{RESULTS}/{{study}}/views/train.parquet",
-        embeddings=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/backbone_embeddings/train/"
-            f"{backbone_key(model_of(wildcards).load)}.safetensors"
-        ),
+        embeddings=embeddings_of("train"),
         val_view=f"{RESULTS}/{{study}}/views/val.parquet",
-        val_embeddings=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/backbone_embeddings/val/"
-            f"{backbone_key(model_of(wildcards).load)}.safetensors"
-        ),
+        val_embeddings=embeddings_of("val"),
     output:
         weights=f"{RESULTS}/{{study}}/trained/{{model}}.safetensors",
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
@@ -146,7 +129,7 @@ rule probe:
     benchmark:
         f"{RESULTS}/{{study}}/benchmarks/probe/{{model}}.tsv"
     wildcard_constraints:
-        model=trained_by("probe"),
+        model=one_of(PLAN.trained_by("probe")),
     conda:
         ENVIRONMENT
     threads: PLAN.threads
@@ -154,12 +137,8 @@ rule probe:
         mem_mb=memory(4000),
         runtime=minutes(120),
     params:
-        backbone=lambda wildcards: backbone_key(model_of(wildcards).load),
-        head=lambda wildcards: {
-            key: value
-            for key, value in model_of(wildcards).load.items()
-            if key in ("penalty", "standardise")
-        },
+        backbone=of_model("backbone_key"),
+        head=of_model("head"),
         task=of_study("task"),
         classes=of_study("classes"),
         code=code_of("probe.py"),

@@ -1,10 +1,15 @@
 """Pairs of images, and the views that models are run on."""
 
 
+def source_index(wildcards):
+    """The index of the source's data set."""
+    return f"{RESULTS}/datasets/{study_of(wildcards).source.dataset}/index.parquet"
+
+
 rule pairs:
     """Semantic and random pairs of the source, in a fixed order of which a smaller N is a prefix."""
     input:
-        index=lambda wildcards: index_of(study_of(wildcards).source["dataset"]),
+        index=source_index,
     output:
         f"{RESULTS}/{{study}}/pairs.parquet",
     log:
@@ -12,12 +17,8 @@ rule pairs:
     conda:
         ENVIRONMENT
     params:
-        images=lambda wildcards: study_of(wildcards).source_images,
-        pairs=lambda wildcards: {
-            key: value
-            for key, value in study_of(wildcards).pairs.items()
-            if key not in ("n_pairs", "n_pairs_sweep")
-        },
+        images=of_study("source_images"),
+        pairs=of_study("pairs", "drawn"),
         task=of_study("task"),
         classes=of_study("classes"),
         seed=PLAN.seed,
@@ -29,7 +30,7 @@ rule pairs:
 rule source_view:
     """The images of all pairs, and the calibration images."""
     input:
-        index=lambda wildcards: index_of(study_of(wildcards).source["dataset"]),
+        index=source_index,
         pairs=rules.pairs.output[0],
     output:
         f"{RESULTS}/{{study}}/views/source.parquet",
@@ -38,7 +39,7 @@ rule source_view:
     conda:
         ENVIRONMENT
     params:
-        images=lambda wildcards: study_of(wildcards).source_images,
+        images=of_study("source_images"),
         split=of_study("calibration", "split"),
         number=of_study("calibration", "n_images"),
         task=of_study("task"),
@@ -52,9 +53,10 @@ rule source_view:
 rule view:
     """The images of a target, of the training split, or the labeled source images beyond the pool."""
     input:
-        indexes=lambda wildcards: [
-            index_of(name) for name in study_of(wildcards).view(wildcards.view)["datasets"]
-        ],
+        indexes=lambda wildcards: expand(
+            f"{RESULTS}/datasets/{{dataset}}/index.parquet",
+            dataset=study_of(wildcards).view(wildcards.view)["datasets"],
+        ),
         without=lambda wildcards: (
             f"{RESULTS}/{wildcards.study}/views/source.parquet" if wildcards.view == "id" else []
         ),
@@ -65,9 +67,9 @@ rule view:
     conda:
         ENVIRONMENT
     params:
-        images=lambda wildcards: study_of(wildcards).view(wildcards.view),
+        images=at_view("view"),
         task=of_study("task"),
-        classes=lambda wildcards: study_of(wildcards).classes_of(wildcards.view),
+        classes=at_view("classes_of"),
         code=code_of("view.py"),
     script:
         "../workflow/scripts/view.py"

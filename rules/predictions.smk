@@ -1,18 +1,13 @@
-"""Targets that are streamed: no pixel cache, and one prediction per image instead of logits."""
+"""Targets that are streamed: no pixel cache, and one prediction per image instead of its logits."""
 
 
 rule predictions:
     """What a model predicts for every image of a streamed target."""
     input:
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
-        images=lambda wildcards: [
-            ancient(folder)
-            for name in study_of(wildcards).view(wildcards.view)["datasets"]
-            for folder in images_of(name)
-            if not model_of(wildcards).precomputed
-        ],
+        images=lambda wildcards: [] if model_of(wildcards).precomputed else images_of(wildcards),
         weights=weights_of,
-        backbone=more_weights_of,
+        backbone=further_weights_of,
     output:
         f"{RESULTS}/{{study}}/predictions/{{view}}/{{model}}.safetensors",
     log:
@@ -23,30 +18,19 @@ rule predictions:
         ENVIRONMENT
     threads: max(PLAN.threads, 4)
     resources:
-        gpu=lambda wildcards: 1 if DEVICE == "cuda" and not model_of(wildcards).precomputed else 0,
+        gpu=gpus,
         mem_mb=memory(4000),
         runtime=minutes(2880),
     params:
-        load=lambda wildcards: model_of(wildcards).load,
-        versions=lambda wildcards: versions(
-            model_of(wildcards).load["source"], model_of(wildcards).load
-        ),
-        # streamed images are at the models' scale already: never cropped, resized only to the size
-        preprocessing=lambda wildcards: {
-            key: value
-            for key, value in model_of(wildcards).preprocessing.settings.items()
-            if key != "crop"
-        },
-        border=lambda wildcards: border_of(study_of(wildcards), wildcards.view),
-        content=lambda wildcards: edited(
-            fingerprint.of_images, study_of(wildcards).view(wildcards.view)["datasets"]
-        ),
+        load=of_model("load"),
+        versions=of_model("versions"),
+        preprocessing=of_model("uncropped"),
+        border=lambda wildcards: PLAN.border(study_of(wildcards), wildcards.view),
+        content=lambda wildcards: PLAN.edited_images(study_of(wildcards), wildcards.view),
         classes=of_study("classes"),
-        among=lambda wildcards: among_of(study_of(wildcards), wildcards.view),
+        among=at_view("classes_among"),
         task=of_study("task"),
-        script=script_of("predictions"),
-        code=lambda wildcards: code_of(
-            script_of("predictions")(wildcards), model_of(wildcards).module
-        ),
+        script=of_model("predictions_script"),
+        code=code_of(of_model("predictions_script"), of_model("module")),
     script:
         "../workflow/scripts/{params.script}"

@@ -39,8 +39,6 @@ rule model_profile:
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
         seed=PLAN.seed,
-        code=lambda wildcards: code_of(
-            "model_profile.py", f"stamp.report.analyses.{wildcards.profile}.profile"
-        ),
+        code=code_of("model_profile.py", "stamp.report.analyses.{profile}.profile"),
     script:
         "../workflow/scripts/model_profile.py"

@@ -27,11 +27,9 @@ rule score:
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
         number=of_study("pairs", "n_pairs"),
-        n_pairs_sweep=n_pairs_of,
+        n_pairs_sweep=of_study("pairs", "scored_numbers"),
         scale=of_study("calibration", "scale"),
-        leaks=lambda wildcards: not set(study_of(wildcards).pairs["split"]).isdisjoint(
-            model_of(wildcards).trained_on
-        ),
+        leaks=lambda wildcards: model_of(wildcards).leaks(study_of(wildcards).pairs.split),
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
         seed=PLAN.seed,
@@ -59,8 +57,8 @@ rule class_matched_score:
     params:
         task=of_study("task"),
         classes=of_study("classes"),
-        matched=lambda wildcards: study_of(wildcards).targets[wildcards.target]["classes"],
-        merge=lambda wildcards: study_of(wildcards).targets[wildcards.target]["merge"],
+        matched=at_view("labeled_classes", "target"),
+        merge=at_view("merged_classes", "target"),
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
         number=of_study("pairs", "n_pairs"),

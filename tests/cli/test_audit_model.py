@@ -203,7 +203,7 @@ def test_a_constant_model_has_no_score_and_the_card_says_why(
         (["--data", "clinic/table.csv", "--load", "zoo.yaml"], "zoo.yaml: has several models"),
         (
             ["--data", "clinic/table.csv", "--load", "zoo.yaml", "--model", "cc"],
-            "zoo.yaml: cc: unknown source 'tim': did you mean 'timm'?",
+            "zoo.yaml: cc: load: unknown source 'tim': did you mean 'timm'?",
         ),
         (
             ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors",
@@ -383,7 +383,7 @@ def test_a_model_in_a_file_needs_no_yaml(folder: Path, capsys: pytest.CaptureFix
 def audited(stamp: float | None, low: float, high: float, draws: np.ndarray) -> Audit:
     row: dict[str, Any] = {"stamp": stamp, "low": low, "high": high}
     pairs = pl.DataFrame({"a": ["x"], "b": ["y"], "kind": ["temporal"]})
-    return Audit(row, pl.DataFrame(), pl.DataFrame(), pairs, draws)
+    return Audit(row, pl.DataFrame(), pl.DataFrame(), pairs, draws, seed=0)
 
 
 def test_the_standing_counts_placed_models_and_leaves_the_model_itself_out(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hub import LIBRARY, Hub
 from project import ROOT
 
 from stamp.cli.pin import pinned, places, repository
-from stamp.config.plan import read_zoo
+from stamp.config.zoo import read_zoo
 from stamp.models.hub import is_commit, origins, unpinned
 
 ZOO = """\

@@ -16,8 +16,8 @@ from PIL import Image
 from project import ROOT
 
 from stamp.config.model_sources import SOURCES
-from stamp.config.plan import read_zoo
 from stamp.config.preprocessing import merged
+from stamp.config.zoo import read_zoo
 from stamp.core.errors import UserError
 from stamp.images.pixels import resize
 from stamp.inference.logits import Forward, check_outputs

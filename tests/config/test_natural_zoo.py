@@ -11,8 +11,8 @@ import pytest
 import torch
 from project import ROOT
 
-from stamp.config.plan import read_zoo
 from stamp.config.preprocessing import merged
+from stamp.config.zoo import read_zoo
 from stamp.core.artifacts import array_metadata, ids_digest, write_json
 from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache

@@ -10,9 +10,12 @@ import pytest
 import yaml
 from project import DATASETS, DIGITS, PHANTOM, ROOT, ZOOS, model
 
+from stamp.config import analyses, documents
 from stamp.config import plan as config
 from stamp.config.analyses import Analysis
-from stamp.config.extra_outputs import DEFAULTS, KINDS, OF_TARGETS
+from stamp.config.extra_outputs import KINDS, OF_TARGETS
+from stamp.config.study import Study
+from stamp.config.study_file import ExtraOutputSettings
 from stamp.core.errors import UserError, suggest
 
 CONFIG = {"studies": ["small_phantom"], "seed": 0}
@@ -55,7 +58,7 @@ def test_a_sound_configuration_gives_plain_sorted_load_blocks(files: dict) -> No
     assert type(load_block) is dict
     assert load_block["preprocessing"] == {"channels": 1, "interpolation": "bilinear", "size": 32}
     assert study.view("external")["domains"] == ["north", "clinic"]
-    assert study.pairs["random"] == "different_group"
+    assert study.pairs.random == "different_group"
 
 
 def test_labels_do_not_reach_the_load_block(files: dict) -> None:
@@ -64,8 +67,8 @@ def test_labels_do_not_reach_the_load_block(files: dict) -> None:
     after = load(files).studies["small_phantom"].models["few"]
     assert before.load == after.load
     assert before.label != after.label
-    assert "backbone" not in config.described(before)
-    assert config.described(after)["backbone"] == "B/16"
+    assert "backbone" not in before.described
+    assert after.described["backbone"] == "B/16"
 
 
 def test_an_unknown_study_is_suggested(files: dict) -> None:
@@ -114,12 +117,12 @@ def test_an_unknown_class_of_a_target_is_suggested(files: dict) -> None:
 
 def test_an_unknown_source_of_a_model_is_suggested(files: dict) -> None:
     files["zoo/small_phantom.yaml"]["few"]["load"]["source"] = "tim"
-    assert "few: unknown source 'tim': did you mean 'timm'?" in mistake(files)
+    assert "few.load: unknown source 'tim': did you mean 'timm'?" in mistake(files)
 
 
 def test_an_unknown_key_of_a_load_block_is_suggested(files: dict) -> None:
     files["zoo/small_phantom.yaml"]["few"]["load"]["epocs"] = 3
-    assert "few: load: unknown key 'epocs': did you mean 'epochs'?" in mistake(files)
+    assert "few.load: unknown key 'epocs': did you mean 'epochs'?" in mistake(files)
 
 
 def test_a_weights_file_that_is_not_there_is_named(files: dict) -> None:
@@ -130,7 +133,7 @@ def test_a_weights_file_that_is_not_there_is_named(files: dict) -> None:
         "preprocessing": {"size": 32},
     }
     files["zoo/small_phantom.yaml"]["few"]["load"] = load_block
-    assert "few: load.file: no such file 'gone.pth'" in mistake(files)
+    assert "few.load.file: no such file 'gone.pth'" in mistake(files)
 
 
 def test_an_unknown_adapter_is_suggested(files: dict) -> None:
@@ -161,7 +164,8 @@ def test_a_reserved_target_name_is_refused(files: dict) -> None:
 
 def test_a_trained_model_needs_a_train_split(files: dict) -> None:
     del files["studies/small_phantom.yaml"]["source"]["train"]
-    assert "source.train is missing" in mistake(files)
+    line = mistake(files)
+    assert "source.train is missing" in line and "small_phantom.yaml" in line
 
 
 def test_a_key_given_twice_is_refused_with_its_line(files: dict) -> None:
@@ -233,7 +237,7 @@ def test_a_model_that_cannot_be_scored_is_kept_apart(files: dict) -> None:
 
 def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
     files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_phantom"]
-    assert load(files).studies["small_phantom"].contaminated() == {"few": ["external"]}
+    assert load(files).studies["small_phantom"].contaminated == {"few": ["external"]}
     files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_fantom"]
     assert mistake(files) == (
         "config/studies/small_phantom.yaml: model 'few': contamination: unknown data set "
@@ -319,7 +323,7 @@ def test_names_of_metrics_are_checked_against_the_task(files: dict) -> None:
 ONLY = {"studies": ["small_digits"]}
 
 
-def digits(files: dict) -> config.Study:
+def digits(files: dict) -> Study:
     return load(files, **ONLY).studies["small_digits"]
 
 
@@ -336,7 +340,7 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
     assert wanted(analyses=["baselines"], metrics=["entropy", "ece"]) == []
     assert wanted(metrics=["tta_multi", "aug_flip", "entropy"]) == ["flip", "tta"]
     made_up = Analysis(extra_outputs=("perturbations", "embeddings"))
-    monkeypatch.setitem(config.ANALYSES, "families", made_up)
+    monkeypatch.setitem(analyses.ANALYSES, "families", made_up)
     assert wanted(analyses=["families"]) == ["embeddings", "perturbations"]
     assert wanted(analyses=["families", "baselines"]) == [
         "embeddings",
@@ -358,10 +362,10 @@ def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
 
 def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
-    assert digits(files).extra_outputs == DEFAULTS
+    assert digits(files).extra_outputs == ExtraOutputSettings()
     study["extra_outputs"] = {"images": 300, "head_dropout": 0.1}
     found = digits(files).extra_outputs
-    assert (found["images"], found["head_dropout"], found["samples"]) == (300, 0.1, 20)
+    assert (found.images, found.head_dropout, found.samples) == (300, 0.1, 20)
     study["extra_outputs"] = {"image": 300}
     assert "extra_outputs: unknown key 'image': did you mean 'images'?" in mistake(
         files, studies=["small_digits"]
@@ -377,11 +381,11 @@ def test_lines_through_all_models_are_drawn_only_where_a_metric_needs_them(files
 
 def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
-    assert load(files, studies=["small_digits"]).studies["small_digits"].statistics["delta"] is None
+    assert load(files, studies=["small_digits"]).studies["small_digits"].statistics.delta is None
     for delta in (0.5, {"uci": 0.5}):
         study["statistics"] = {**study.get("statistics", {}), "delta": delta}
         found = load(files, studies=["small_digits"]).studies["small_digits"]
-        assert found.statistics["delta"] == delta
+        assert found.statistics.delta == delta
     study["statistics"]["delta"] = {"ucy": 0.5}
     said = mistake(files, studies=["small_digits"])
     assert said.endswith("statistics.delta: unknown outcome 'ucy': did you mean 'uci'?")
@@ -389,9 +393,9 @@ def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> Non
 
 def test_the_margin_of_equivalence_is_above_0(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
-    assert digits(files).statistics["equivalence"] is None
+    assert digits(files).statistics.equivalence is None
     study["statistics"] = {**study.get("statistics", {}), "equivalence": 0.05}
-    assert digits(files).statistics["equivalence"] == 0.05
+    assert digits(files).statistics.equivalence == 0.05
     study["statistics"]["equivalence"] = 0
     assert "statistics.equivalence" in mistake(files, studies=["small_digits"])
 
@@ -415,6 +419,6 @@ def test_a_file_that_is_no_yaml_is_one_line(tmp_path: Path, content: bytes, line
     file = tmp_path / "f.yaml"
     file.write_bytes(content)
     with pytest.raises(UserError) as caught:
-        config.read_yaml(file, "study")
+        documents.read_yaml(file, "study")
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)

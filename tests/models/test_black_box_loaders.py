@@ -16,7 +16,7 @@ from project import ROOT
 from scipy.special import expit, log_softmax, logit, softmax
 from torch import nn
 
-from stamp.config.plan import filled, weight_files
+from stamp.config.zoo import filled, weight_files
 from stamp.core.errors import UserError
 from stamp.inference.extra_outputs.jacobian import spectral_norms
 from stamp.inference.logits import Forward

@@ -22,7 +22,7 @@ from test_figures import _check_texts as check_texts
 from test_figures import texts_of
 
 from stamp.config.analyses import ANALYSES
-from stamp.config.plan import described, read_plan
+from stamp.config.plan import read_plan
 from stamp.report import analyses
 from stamp.report.analysis import AnalysisData
 from stamp.report.plot import style
@@ -49,7 +49,7 @@ def like(name: str, seed: int) -> AnalysisData:
     return replace(
         data,
         outcomes=data.outcomes.with_columns(value=pl.when(~gap).then("value")),
-        models=dict(zip(keys, map(described, own.models.values()), strict=True)),
+        models=dict(zip(keys, own.described_models.values(), strict=True)),
         texts={**data.texts, **texts, "targets": dict(zip(targets, titles, strict=True))},
     )
 

@@ -11,12 +11,11 @@ from typing import Any
 import polars as pl
 import yaml
 
-from stamp.config.plan import FOLDERS, Dataset, Study, check, read_datasets, read_study, read_yaml
+from stamp.config.datasets import Dataset
+from stamp.config.plan import Plan
 from stamp.core.artifacts import read_table
 from stamp.core.errors import UserError, suggest
 from stamp.data.views import check_index
-
-CONFIG = "config/config.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,46 +27,6 @@ class Named:
     root: Path
     border: int = 0
     help: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """What commands need of the configuration: its seed, its folders, its data sets."""
-
-    seed: int
-    results: str
-    device: str
-    folders: dict[str, str]
-    datasets: dict[str, Dataset]
-    allow_code: bool = False
-
-    def study(self, name: str) -> Study:
-        """A study by its name, checked with its zoo."""
-        folders = (Path(self.folders["studies"]), Path(self.folders["zoo"]))
-        return read_study(name, *folders, self.datasets, self.allow_code)
-
-    def has_study(self, name: str) -> bool:
-        return (Path(self.folders["studies"]) / f"{name}.yaml").is_file()
-
-
-def configuration(file: str = CONFIG) -> Configuration:
-    """The configuration's file, or defaults where there is none, as outside of a project."""
-    document: dict[str, Any] = {"seed": 0}
-    if Path(file).is_file():
-        document = read_yaml(Path(file), "configuration")
-        check("config", document, file)
-    folders = {**FOLDERS, **document.get("folders", {})}
-    sets = Path(folders["datasets"])
-    return Configuration(
-        seed=document["seed"],
-        results=document.get("results", "results").rstrip("/"),
-        device=document.get("device", "auto"),
-        folders=folders,
-        datasets=read_datasets(sets, document.get("data", "data").rstrip("/"))
-        if sets.is_file()
-        else {},
-        allow_code=document.get("allow_code", False),
-    )
 
 
 def read_options(texts: Sequence[str]) -> dict[str, Any]:
@@ -94,12 +53,12 @@ def of_path(path: Path, options: Mapping[str, Any], seed: int) -> Named:
     return Named(str(path), found, root, help="")
 
 
-def of_dataset(dataset: Dataset, settings: Configuration, seed: int) -> Named:
+def of_dataset(dataset: Dataset, plan: Plan, seed: int) -> Named:
     """A data set of the configuration; one that a rule makes is read from the results."""
     module = importlib.import_module(f"stamp.data.adapters.{dataset.adapter}")
     root = Path(dataset.root)
     if dataset.made:
-        file = Path(settings.results) / "datasets" / dataset.key / "index.parquet"
+        file = Path(plan.results) / "datasets" / dataset.key / "index.parquet"
         if not file.is_file():
             raise UserError(
                 f"data set '{dataset.key}' is made by the workflow and not made yet: run "
@@ -110,19 +69,17 @@ def of_dataset(dataset: Dataset, settings: Configuration, seed: int) -> Named:
     return Named(dataset.key, found, root, dataset.border, module.HELP)
 
 
-def of_argument(
-    argument: str, settings: Configuration, options: Mapping[str, Any], seed: int
-) -> Named:
+def of_argument(argument: str, plan: Plan, options: Mapping[str, Any], seed: int) -> Named:
     """What an argument names: a file or a folder that is there, or a data set by its key."""
-    if argument in settings.datasets:
+    if argument in plan.datasets:
         if options:
             raise UserError(
                 f"--option is for a table or a folder; those of data set '{argument}' are in "
-                f"{settings.folders['datasets']}"
+                f"{plan.folders.datasets}"
             )
-        return of_dataset(settings.datasets[argument], settings, seed)
+        return of_dataset(plan.datasets[argument], plan, seed)
     if Path(argument).exists():
         return of_path(Path(argument), options, seed)
-    studies = sorted(file.stem for file in Path(settings.folders["studies"]).glob("*.yaml"))
-    known = suggest(argument, [*settings.datasets, *studies])
+    studies = sorted(file.stem for file in Path(plan.folders.studies).glob("*.yaml"))
+    known = suggest(argument, [*plan.datasets, *studies])
     raise UserError(f"'{argument}' is no table, folder, data set or study: {known}")

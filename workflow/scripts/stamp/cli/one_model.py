@@ -17,18 +17,17 @@ import polars as pl
 
 from stamp.cli.check_data.pairs import eligible
 from stamp.cli.data_argument import Named
+from stamp.config.documents import read_yaml
 from stamp.config.model_sources import SOURCES
-from stamp.config.plan import (
-    CALIBRATION_DEFAULTS,
-    PAIR_DEFAULTS,
-    STATISTICS_DEFAULTS,
-    Study,
-    check,
-    filled,
-    read_yaml,
-    weight_files,
-)
 from stamp.config.preprocessing import Preprocessing, merged
+from stamp.config.study import Study
+from stamp.config.study_file import (
+    CalibrationSettings,
+    PairSettings,
+    SourceSettings,
+    StatisticsSettings,
+)
+from stamp.config.zoo import check_load, filled, weight_files
 from stamp.core.errors import UserError, suggest
 from stamp.data.pairs import study_pairs
 from stamp.data.source_view import SourceViewSettings, source_view
@@ -40,37 +39,17 @@ from stamp.scoring.evaluate import EvaluationSettings, evaluate_view
 from stamp.scoring.score import ScoreSettings, score_table
 
 MOST_PAIRS, MOST_CALIBRATION = 2000, 500
-RULES = ("temperature_above", "chance_factor", "chance_auroc")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How a model is scored: what a study's file says, with every default filled in."""
+class Run:
+    """How a model is run: seed, weights, device, and whether it may be the user's code."""
 
-    name: str
-    task: str
-    classes: list[str]
-    images: dict[str, Any]
-    preprocessing: dict[str, Any]
-    pairs: dict[str, Any]
-    calibration: dict[str, Any]
-    id: dict[str, Any] | None
-    statistics: dict[str, Any]
     seed: int
-
-    @property
-    def design(self) -> ScoreSettings:
-        return ScoreSettings(
-            task=self.task,
-            classes=self.classes,
-            semantic=self.pairs["semantic"],
-            random=self.pairs["random"],
-            number=self.pairs["n_pairs"],
-            scale=self.calibration["scale"],
-            resamples=self.statistics["resamples"],
-            level=self.statistics["level"],
-            seed=self.seed,
-        )
+    weights: Path | None = None
+    device: str = "cpu"
+    threads: int = 1
+    allow_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,55 +70,59 @@ class Audit:
     evaluation: pl.DataFrame
     pairs: pl.DataFrame
     draws: np.ndarray
+    seed: int
 
 
-def study_settings(study: Study, seed: int) -> Settings:
-    """The settings of a study."""
-    parts = ("name", "task", "classes", "pairs", "calibration", "id", "statistics", "preprocessing")
-    taken = {part: getattr(study, part) for part in parts}
-    return Settings(**taken, images=study.source_images, seed=seed)
-
-
-def own_settings(
+def own_study(
     named: Named,
     task: str,
     classes: Sequence[str],
     pairs: Mapping[str, Any],
     calibration: Mapping[str, Any],
     statistics: Mapping[str, Any],
-    seed: int,
-) -> Settings:
-    """Settings without a study: as many pairs and calibration images as there are, up to a limit.
+) -> Study:
+    """A study of one data set: as many pairs and calibration images as there are, up to a limit.
 
-    ``pairs`` has ``split`` (a list) and ``semantic``, may have ``max_pairs``; ``calibration`` has
-    ``split`` and may have ``count``.
+    ``pairs`` has ``split`` (a list) and ``semantic``, and may have ``max_pairs``; ``calibration``
+    has ``split`` and may have ``n_images``.
     """
-    rows = select(named.index, {"split": pairs["split"]}, f"{named.name}: pairs")
-    filled = {**PAIR_DEFAULTS, **pairs}
-    if "max_pairs" not in filled:
-        columns = label_columns(task, classes)
-        have = eligible(rows, filled["semantic"], filled, columns)
+    drawn = PairSettings(split=pairs["split"], semantic=pairs["semantic"], max_pairs=MOST_PAIRS)
+    rows = select(named.index, {"split": drawn.split}, f"{named.name}: pairs")
+    number = pairs.get("max_pairs")
+    if number is None:
+        have = eligible(rows, drawn.semantic, drawn, label_columns(task, classes))
         if not have:
             raise UserError(
-                f"{named.name}: no {filled['semantic']} pair in split "
-                f"{', '.join(pairs['split'])}; check-data says what there is"
+                f"{named.name}: no {drawn.semantic} pair in split "
+                f"{', '.join(drawn.split)}; check-data says what there is"
             )
-        filled["max_pairs"] = min(MOST_PAIRS, have)
-    filled["n_pairs"] = filled["max_pairs"]
-    held_out = {**CALIBRATION_DEFAULTS, **calibration}
+        number = min(MOST_PAIRS, have)
+    held_out = dict(calibration)
     if "n_images" not in held_out:
         there = select(named.index, {"split": held_out["split"]}, f"{named.name}: calibration")
         held_out["n_images"] = min(MOST_CALIBRATION, len(there))
-    return Settings(
+    return Study(
         name=named.name,
         task=task,
         classes=list(classes),
-        images={"domains": None},
-        preprocessing={},
-        pairs=filled,
-        calibration=held_out,
-        id=None,
-        statistics={**STATISTICS_DEFAULTS, **statistics},
+        source=SourceSettings(dataset=named.name),
+        pairs=drawn.model_copy(update={"max_pairs": number, "n_pairs": number}),
+        calibration=CalibrationSettings(**held_out),
+        statistics=StatisticsSettings(**statistics),
+    )
+
+
+def score_settings(study: Study, seed: int) -> ScoreSettings:
+    """How a study scores a model."""
+    return ScoreSettings(
+        task=study.task,
+        classes=study.classes,
+        semantic=study.pairs.semantic,
+        random=study.pairs.random,
+        number=study.pairs.n_pairs,
+        scale=study.calibration.scale,
+        resamples=study.statistics.resamples,
+        level=study.statistics.level,
         seed=seed,
     )
 
@@ -168,11 +151,8 @@ def read_candidate(file: Path, key: str | None) -> Candidate:
 
 
 def checked(block: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A ``load`` block that its schema allows."""
-    source = block.get("source")
-    if source not in SOURCES:
-        raise UserError(f"{where}: unknown source '{source}': {suggest(str(source), SOURCES)}")
-    check(f"load/{source}", dict(block), f"{where}: load")
+    """A ``load`` block that its source takes."""
+    check_load(block, f"{where}: load")
     return dict(block)
 
 
@@ -192,54 +172,54 @@ def weights_file(candidate: Candidate, given: Path | None) -> Path | None:
     return found
 
 
-def audit(
-    named: Named,
-    candidate: Candidate,
-    settings: Settings,
-    weights: Path | None = None,
-    device: str = "cpu",
-    threads: int = 1,
-    allow_code: bool = False,
-) -> Audit:
-    """Score a model: the numbers are those of the workflow for the same settings and seed."""
-    where, key = f"'{settings.name}'", candidate.key
-    rows = select(
-        named.index, {**settings.images, "split": settings.pairs["split"]}, f"{where}: pairs"
-    )
-    task, classes, seed = settings.task, settings.classes, settings.seed
-    pairs = study_pairs(rows, settings.pairs, task, classes, seed, f"{where}: pairs")
-    split, number = settings.calibration["split"], settings.calibration["n_images"]
-    how = SourceViewSettings(settings.images, split, number, task, classes, seed)
-    source = source_view(named.index, pairs, how, where)
-    views = {"source": source}
-    if settings.id:
-        known = keep(named.index, task, classes, f"{where}: view 'id'")
-        labeled = select(known, {**settings.images, **settings.id}, f"{where}: view 'id'")
-        views["id"] = labeled.filter(~pl.col("image").is_in(source["image"].implode()))
-    load = filled(candidate.load, task, allow_code, f"model '{key}'")
+def audit(named: Named, candidate: Candidate, study: Study, run: Run) -> Audit:
+    """Score a model: the numbers are those of the workflow for the same study and seed."""
+    key, task, classes = candidate.key, study.task, study.classes
+    pairs, views = source_views(named, study, run.seed)
+    load = filled(candidate.load, task, run.allow_code, f"model '{key}'")
     if SOURCES[load["source"]].precomputed:
         outputs = brought(views, load, classes, task, key)
     else:
-        pixels = merged(settings.preprocessing, load.get("preprocessing", {}))
+        pixels = merged(study.preprocessing, load.get("preprocessing", {}))
         model = Candidate(key, {**load, "preprocessing": pixels.settings})
-        outputs = forwarded(views, model, classes, named, weights, device, threads)
-    minimum = settings.statistics["minimum"]
-    thresholds = ExclusionThresholds(**{rule: settings.calibration[rule] for rule in RULES})
-    at = f"{where}: calibration"
-    held = outputs["source"].only("calibration")
-    record = calibrate(held, task, classes, thresholds, minimum, at)
-    leaks = not set(settings.pairs["split"]).isdisjoint(candidate.trained_on)
+        outputs = forwarded(views, model, classes, named, run)
+    minimum, at = study.statistics.minimum, f"'{study.name}': calibration"
+    thresholds = ExclusionThresholds(**study.calibration.thresholds)
+    record = calibrate(
+        outputs["source"].only("calibration"), task, classes, thresholds, minimum, at
+    )
+    leaks = not set(study.pairs.split).isdisjoint(candidate.trained_on)
     table, headline = score_table(
-        outputs["source"], pairs, settings.design, record["value"], key, leaks
+        outputs["source"], pairs, score_settings(study, run.seed), record["value"], key, leaks
     )
     nothing = pl.DataFrame(schema={"model": pl.String})
     return Audit(
-        row=model_row(table, record, nothing, settings.calibration["exclude"]),
+        row=model_row(table, record, nothing, study.calibration.exclude),
         scores=table,
-        evaluation=source_metric(list(outputs.values()), settings, minimum),
+        evaluation=source_metric(list(outputs.values()), study),
         pairs=pairs,
         draws=headline.draws,
+        seed=run.seed,
     )
+
+
+def source_views(
+    named: Named, study: Study, seed: int
+) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+    """The pairs of a study, and the views of the source that its rules would make."""
+    where, images = f"'{study.name}'", study.source_images
+    task, classes = study.task, study.classes
+    rows = select(named.index, {**images, "split": study.pairs.split}, f"{where}: pairs")
+    pairs = study_pairs(rows, study.pairs.settings, task, classes, seed, f"{where}: pairs")
+    held_out = study.calibration
+    how = SourceViewSettings(images, held_out.split, held_out.n_images, task, classes, seed)
+    source = source_view(named.index, pairs, how, where)
+    views = {"source": source}
+    if study.id:
+        known = keep(named.index, task, classes, f"{where}: view 'id'")
+        labeled = select(known, {**images, "split": study.id.split}, f"{where}: view 'id'")
+        views["id"] = labeled.filter(~pl.col("image").is_in(source["image"].implode()))
+    return pairs, views
 
 
 def brought(
@@ -269,9 +249,7 @@ def forwarded(
     candidate: Candidate,
     classes: Sequence[str],
     named: Named,
-    weights: Path | None,
-    device: str,
-    threads: int,
+    run: Run,
 ) -> dict[str, Outputs]:
     """The model's logits on each view, through a pixel cache and a file as in the workflow."""
     from stamp.core.artifacts import write_table
@@ -281,7 +259,7 @@ def forwarded(
     from stamp.models.loaders.registry import load_named
 
     key, pixels, found = candidate.key, Preprocessing(**candidate.load["preprocessing"]), {}
-    loaded = load_named(key, candidate.load, classes, weights)
+    loaded = load_named(key, candidate.load, classes, run.weights)
     with TemporaryDirectory(prefix="stamp-") as folder:
         for view, rows in views.items():
             if rows.is_empty():
@@ -294,15 +272,15 @@ def forwarded(
             write_cache(cache, record, images, pixels, 4)
             metadata = metadata_of(key, view, candidate.load["source"])
             opened = PixelCache(cache, record, ids)
-            extract_logits(logits, opened, loaded, classes, metadata, Execution(device, threads))
+            how = Execution(run.device, run.threads)
+            extract_logits(logits, opened, loaded, classes, metadata, how)
             write_table(table, rows, {"view": view})
             found[view] = read_outputs(table, logits, key)
     return found
 
 
-def source_metric(outputs: list[Outputs], settings: Settings, minimum: int) -> pl.DataFrame:
+def source_metric(outputs: list[Outputs], study: Study) -> pl.DataFrame:
     """How the model does on labeled source images: the pairs' own, or those of the study's id."""
-    split = settings.id["split"] if settings.id else None
-    rows, logits = combined(outputs, split)
-    how = EvaluationSettings(settings.task, settings.classes, minimum)
-    return evaluate_view(rows, logits, how, f"'{settings.name}': source")
+    rows, logits = combined(outputs, study.evaluated_split("source"))
+    how = EvaluationSettings(study.task, study.classes, study.statistics.minimum)
+    return evaluate_view(rows, logits, how, f"'{study.name}': source")

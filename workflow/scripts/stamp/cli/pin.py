@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from stamp.config.plan import CONFIG, FOLDERS, read_yaml, read_zoo
+from stamp.config.plan import read_project
+from stamp.config.zoo import read_zoo
 from stamp.core.artifacts import whole
 from stamp.core.errors import UserError
 from stamp.models.hub import Origin, origins
@@ -42,8 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per place; 1 where one is left without a commit."""
-    document = read_yaml(Path(CONFIG), "configuration")
-    folder = Path({**FOLDERS, **document.get("folders", {})}["zoo"])
+    folder = Path(read_project().folders.zoo)
     names = arguments.zoo or sorted(file.stem for file in folder.glob("*.yaml"))
     if arguments.check and arguments.revision:
         raise UserError("--check looks at the revisions in the zoo: it takes no --revision")

@@ -10,7 +10,8 @@ from pathlib import Path
 from stamp.cli import run_log
 from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
 from stamp.cli.job_text import Identity
-from stamp.config.plan import Plan, Study, read_plan
+from stamp.config.plan import Plan, read_plan
+from stamp.config.study import Study
 from stamp.models.hub import unpinned
 
 HELP = "list which models are done, missing, stale or failed, and why"

@@ -30,16 +30,6 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 OF_TARGETS = ("target_embeddings",)  # on images of the targets; all others are of the source
 
-DEFAULTS = {
-    "images": 2000,
-    "samples": 20,
-    "head_dropout": None,
-    "perturbations": 8,
-    "perturbation_norm": 0.01,
-    "jacobian_images": 200,
-    "power_iterations": 5,
-}
-
 # What some kinds depend on that the study sets elsewhere: its task, the temperature of its outputs,
 # its semantic pairs.
 OF_STUDY = ("task", "temperature", "pairs")

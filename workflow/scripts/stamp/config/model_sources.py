@@ -18,7 +18,7 @@ from typing import Any
 class Source:
     """Where a loader lives, which packages decide its numbers, which rule trains it, if any.
 
-    Models of a ``precomputed`` kind are files of outputs: nothing is run, so that no torch is needed.
+    Models of a ``precomputed`` kind are files of logits: nothing is run, no torch is needed.
     """
 
     module: str
@@ -72,9 +72,9 @@ def versions(source: str, block: Mapping[str, Any] | None = None) -> dict[str, s
 
 
 def backbone_key(block: Mapping[str, Any]) -> str:
-    """A short name for the features of a probe's backbone: its settings and the pixels it sees.
+    """A short name for the embeddings of a probe's backbone: its settings and the pixels it sees.
 
-    Probes that differ in their heads only have the same key, and share one cache of features.
+    Probes that differ in their heads only have the same key, and share one cache of embeddings.
     """
     settings = {key: block.get(key) for key in ("backbone", "preprocessing")}
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from stamp.config import plan as config
+from stamp.config.zoo import Model
 from stamp.core.errors import suggest
 
 IMAGES = 8
@@ -72,10 +73,10 @@ def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
     Before the index is made, only what looks like a misspelt split of the study is noted.
     """
     parts = plan.studies[study]
-    known = {parts.calibration["split"], *parts.pairs["split"]}
-    known |= {parts.source[part] for part in ("train", "val") if part in parts.source}
-    known |= {parts.id["split"]} if parts.id else set()
-    index = Path(plan.results) / "datasets" / parts.source["dataset"] / "index.parquet"
+    known = {parts.calibration.split, *parts.pairs.split}
+    known |= {split for split in (parts.source.train, parts.source.val) if split}
+    known |= {parts.id.split} if parts.id else set()
+    index = Path(plan.results) / "datasets" / parts.source.dataset / "index.parquet"
     if index.is_file():
         import polars as pl
 
@@ -88,14 +89,14 @@ def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
     ]
 
 
-def _sample(plan: config.Plan, study: str, model: config.Model) -> tuple[np.ndarray, str]:
+def _sample(plan: config.Plan, study: str, model: Model) -> tuple[np.ndarray, str]:
     """uint8 pixels [n, h, w, c] and what they are: images where they are on disk, else random."""
     from stamp.images.pixels import decode
 
     settings = model.preprocessing
     paths = list(_paths(plan, study))
     if paths:
-        border = plan.datasets[plan.studies[study].source["dataset"]].border
+        border = plan.datasets[plan.studies[study].source.dataset].border
         images = np.stack([decode(path, settings, border) for path in paths])
         return images, f"{len(paths)} images of the source"
     shape = (IMAGES, settings.size, settings.size, settings.channels)
@@ -119,7 +120,7 @@ def _paths(plan: config.Plan, study: str) -> Iterator[str]:
             yield path
 
 
-def _check_file(plan: config.Plan, study: str, model: config.Model) -> list[str]:
+def _check_file(plan: config.Plan, study: str, model: Model) -> list[str]:
     """Whether a file has outputs of the study's images, as far as these are known yet."""
     import polars as pl
 

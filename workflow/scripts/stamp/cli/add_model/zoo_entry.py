@@ -19,6 +19,8 @@ import yaml
 from stamp.cli.add_model.forward_pass import check, unknown_splits
 from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
 from stamp.config import plan as config
+from stamp.config.documents import parsed, read_yaml
+from stamp.config.study_file import StudyFile
 from stamp.core.artifacts import whole
 from stamp.core.errors import UserError, suggest
 
@@ -35,10 +37,10 @@ class Target:
 
 def target_of(study: str, zoo: str | None) -> Target:
     """The zoo file of a study that a new entry goes to: the one named, or the study's only one."""
-    main = config.read_yaml(Path(config.CONFIG), "configuration")
-    folders = {**config.FOLDERS, **main.get("folders", {})}
-    document = config.read_yaml(Path(folders["studies"]) / f"{study}.yaml", "study")
-    config.check("study", document, f"{folders['studies']}/{study}.yaml")
+    folders = config.read_project().folders.settings
+    file = Path(folders["studies"]) / f"{study}.yaml"
+    document = read_yaml(file, "study")
+    parsed(StudyFile, document, str(file))
     zoos = document["zoo"]
     if zoo is None and len(zoos) > 1:
         raise UserError(f"study '{study}' has the zoos {', '.join(zoos)}: say which with --zoo")
@@ -57,7 +59,7 @@ def as_text(key: str, entry: Mapping[str, Any]) -> str:
 def appended(file: Path, key: str, entry: Mapping[str, Any]) -> str:
     """The text of a zoo file with the entry at its end, checked to change no other entry."""
     text = file.read_text() if file.is_file() else ""
-    held = (config.read_yaml(file, "zoo") or {}) if text else {}
+    held = (read_yaml(file, "zoo") or {}) if text else {}
     if key in held:
         raise UserError(f"{file}: model '{key}' is there already")
     new = text + ("" if not text or text.endswith("\n") else "\n") + as_text(key, entry)

@@ -66,15 +66,16 @@ def run(arguments: argparse.Namespace) -> None:
     import json
 
     from stamp.cli.audit_model import card
-    from stamp.cli.audit_model.from_arguments import candidate, scoring_settings
+    from stamp.cli.audit_model.from_arguments import candidate, scored_study
     from stamp.cli.audit_model.standing import reference, standing
-    from stamp.cli.data_argument import configuration
-    from stamp.cli.one_model import audit, weights_file
+    from stamp.cli.one_model import Run, audit, weights_file
+    from stamp.config.plan import read_project
     from stamp.core.artifacts import write_json
     from stamp.core.device import choose
 
-    project = configuration()
-    named, settings = scoring_settings(arguments, project)
+    project = read_project()
+    seed = project.seed if arguments.seed is None else arguments.seed
+    named, study = scored_study(arguments, project, seed)
     model = candidate(arguments)
     weights = weights_file(model, arguments.file)
     device = choose(arguments.device)
@@ -84,18 +85,11 @@ def run(arguments: argparse.Namespace) -> None:
         among = board
     if among:
         reference(among)  # a mistake in it is reported before the work
-    found = audit(
-        named,
-        model,
-        settings,
-        weights=weights,
-        device=device,
-        threads=arguments.threads,
-        allow_code=project.allow_code,
-    )
-    level = settings.statistics["level"]
+    how = Run(seed, weights, device, arguments.threads, project.allow_code)
+    found = audit(named, model, study, how)
+    level = study.statistics.level
     place = standing(found, model.key, level, among) if among else None
-    about = card.record(found, settings, model.key, place)
+    about = card.record(found, study, model.key, place)
     print(json.dumps(about, indent=2, sort_keys=True) if arguments.json else card.text(about))
     if arguments.out:
         write_json(arguments.out, about)

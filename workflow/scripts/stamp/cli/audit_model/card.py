@@ -9,7 +9,8 @@ from typing import Any
 
 from stamp.cli.audit_model.standing import Standing
 from stamp.cli.findings import plural
-from stamp.cli.one_model import Audit, Settings
+from stamp.cli.one_model import Audit
+from stamp.config.study import Study
 from stamp.data.pairs import pool
 from stamp.report.leaderboard import flags
 
@@ -25,18 +26,18 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def record(audit: Audit, settings: Settings, key: str, among: Standing | None) -> dict[str, Any]:
+def record(audit: Audit, study: Study, key: str, among: Standing | None) -> dict[str, Any]:
     """All that the card says, as plain values."""
     metric = audit.evaluation.row(0, named=True)
     return {
         "model": key,
-        "data": settings.name,
-        "task": settings.task,
-        "semantic": settings.pairs["semantic"],
-        "split": settings.pairs["split"],
-        "seed": settings.seed,
-        "level": settings.statistics["level"],
-        "scaled": settings.calibration["scale"],
+        "data": study.name,
+        "task": study.task,
+        "semantic": study.pairs.semantic,
+        "split": study.pairs.split,
+        "seed": audit.seed,
+        "level": study.statistics.level,
+        "scaled": study.calibration.scale,
         "images": len(pool(audit.pairs)),
         **{name: audit.row[name] for name in NUMBERS},
         "degenerate": audit.row["degenerate"],

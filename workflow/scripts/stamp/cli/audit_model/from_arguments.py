@@ -10,8 +10,10 @@ from typing import Any
 from stamp.cli import one_model
 from stamp.cli.add_model.load_block import load_block
 from stamp.cli.check_data.description import class_names
-from stamp.cli.data_argument import Configuration, Named, of_argument, read_options
-from stamp.cli.one_model import Candidate, Settings
+from stamp.cli.data_argument import Named, of_argument, read_options
+from stamp.cli.one_model import Candidate
+from stamp.config.plan import Plan
+from stamp.config.study import Study
 from stamp.core.errors import UserError
 
 # Arguments that a study takes the place of.
@@ -32,17 +34,13 @@ UNUSED = {
 }
 
 
-def scoring_settings(
-    arguments: argparse.Namespace, project: Configuration
-) -> tuple[Named, Settings]:
+def scored_study(arguments: argparse.Namespace, project: Plan, seed: int) -> tuple[Named, Study]:
     """The images, and how a model is scored on them: as a study or as the arguments say."""
-    seed = project.seed if arguments.seed is None else arguments.seed
     options = read_options(arguments.option)
     if arguments.study:
         _without(arguments, OF_STUDY, f"--study {arguments.study}")
-        study = project.study(arguments.study)
-        named = of_argument(study.source["dataset"], project, options, seed)
-        return named, one_model.study_settings(study, seed)
+        study = project.read_study(arguments.study)
+        return of_argument(study.source.dataset, project, options, seed), study
     if not arguments.data:
         raise UserError("nothing to score on: give --data or --study")
     named = of_argument(arguments.data, project, options, seed)
@@ -65,7 +63,7 @@ def scoring_settings(
         held_out["n_images"] = arguments.calibration_count
     more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
     names = classes or class_names(named.index)
-    return named, one_model.own_settings(named, task, names, pairs, held_out, more, seed)
+    return named, one_model.own_study(named, task, names, pairs, held_out, more)
 
 
 def _without(arguments: argparse.Namespace, names: Iterable[str], given: str) -> None:

@@ -30,10 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a report for each argument."""
     from stamp.cli.check_data.interval import Wanted
     from stamp.cli.check_data.readiness import Request, report_on
-    from stamp.cli.data_argument import configuration, read_options
+    from stamp.cli.data_argument import read_options
     from stamp.cli.findings import ERROR
+    from stamp.config.plan import read_project
 
-    settings = configuration()
+    settings = read_project()
     request = Request(
         options=read_options(arguments.option),
         split=arguments.split,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
 from stamp.cli.check_data.labels import labeled_at_all
 from stamp.cli.findings import ERROR, WARNING, Report, plural
+from stamp.config.study_file import PairSettings
 from stamp.core.errors import UserError
 from stamp.data.pairs import consecutive, semantic_pairs
 
@@ -76,16 +76,13 @@ def tell_pairs(report: Report, counts: Mapping[str, int | str], where: str) -> N
         report.say(f"  {name:<{wide}}{text}")
 
 
-def eligible(
-    rows: pl.DataFrame, kind: str, pairs: Mapping[str, Any], columns: Sequence[str]
-) -> int:
+def eligible(rows: pl.DataFrame, kind: str, pairs: PairSettings, columns: Sequence[str]) -> int:
     """How many pairs of a kind a study could draw."""
     if kind == "class":
         found = pair_counts(rows.with_columns(order=pl.lit(None, dtype=pl.Int32)), columns)
         return int(found["class, two of a group"])
     try:
-        mode, order, same = pairs["mode"], pairs["order"], pairs["same"]
-        return len(semantic_pairs(rows, kind, mode, order, columns, same))
+        return len(semantic_pairs(rows, kind, pairs.mode, pairs.order, columns, pairs.same))
     except UserError:
         return 0
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from stamp.cli.check_data import description, images, interval, labels, pairs, studies
-from stamp.cli.data_argument import Configuration, Named, of_argument
+from stamp.cli.data_argument import Named, of_argument
 from stamp.cli.findings import ERROR, Report
-from stamp.config.plan import Study
+from stamp.config.plan import Plan
+from stamp.config.study import Study
 from stamp.core.errors import UserError
 from stamp.data.views import label_columns, select
 
@@ -28,12 +29,12 @@ class Request:
     seed: int
 
 
-def report_on(argument: str, settings: Configuration, request: Request) -> Report:
+def report_on(argument: str, settings: Plan, request: Request) -> Report:
     """All that can be said of a study, a data set, a table or a folder before a model is run."""
     report = Report()
     try:
         if settings.has_study(argument):
-            _check_study(report, settings.study(argument), settings, request)
+            _check_study(report, settings.read_study(argument), settings, request)
         else:
             named = of_argument(argument, settings, request.options, request.seed)
             _check_data(report, named, request)
@@ -42,23 +43,23 @@ def report_on(argument: str, settings: Configuration, request: Request) -> Repor
     return report
 
 
-def _check_study(report: Report, study: Study, settings: Configuration, request: Request) -> None:
-    named = of_argument(study.source["dataset"], settings, request.options, request.seed)
+def _check_study(report: Report, study: Study, settings: Plan, request: Request) -> None:
+    named = of_argument(study.source.dataset, settings, request.options, request.seed)
     description.describe(report, named, study.classes)
     images.check_images(report, named, request.every_image, request.seed)
     rows, design = studies.study_rows(study, named.index), study.pairs
-    kind, columns = design["semantic"], label_columns(study.task, study.classes)
-    where = f"study '{study.name}' (split {', '.join(design['split'])})"
-    counts = pairs.pair_counts(rows, columns, design["order"], design["same"])
+    kind, columns = design.semantic, label_columns(study.task, study.classes)
+    where = f"study '{study.name}' (split {', '.join(design.split)})"
+    counts = pairs.pair_counts(rows, columns, design.order, design.same)
     pairs.tell_pairs(report, counts, where)
-    if design["order"] == "order" and {kind, *design["also"]} != {"class"}:
+    if design.order == "order" and {kind, *design.also} != {"class"}:
         pairs.check_dates(report, rows)
-    if design["random"] == "different_group":
+    if design.random == "different_group":
         pairs.check_groups(report, rows)
     available = interval.Available(
         kind=kind,
-        pairs=min(design["n_pairs"], pairs.eligible(rows, kind, design, columns)),
-        units=pairs.units_of(rows, kind, design["order"]),
+        pairs=min(design.n_pairs, pairs.eligible(rows, kind, design, columns)),
+        units=pairs.units_of(rows, kind, design.order),
     )
     scores = Path(settings.results) / study.name / "scores"
     measured = interval.measured_widths(scores, list(study.models))

@@ -9,9 +9,10 @@ import polars as pl
 
 from stamp.cli.check_data.labels import check_splits
 from stamp.cli.check_data.pairs import eligible
-from stamp.cli.data_argument import Configuration, of_dataset
+from stamp.cli.data_argument import of_dataset
 from stamp.cli.findings import ERROR, NOTE, WARNING, Report, plural
-from stamp.config.plan import Study
+from stamp.config.plan import Plan
+from stamp.config.study import Study
 from stamp.core.errors import UserError
 from stamp.data.views import check_order, label_columns, labels, select
 
@@ -21,7 +22,7 @@ SHOWN = 5  # classes that a line names one by one
 def study_rows(study: Study, index: pl.DataFrame) -> pl.DataFrame:
     """The source's rows that a study's pairs are drawn from."""
     where = f"study '{study.name}': pairs"
-    return select(index, {**study.source_images, "split": study.pairs["split"]}, where)
+    return select(index, {**study.source_images, "split": study.pairs.split}, where)
 
 
 def check_source(report: Report, study: Study, index: pl.DataFrame) -> None:
@@ -29,7 +30,7 @@ def check_source(report: Report, study: Study, index: pl.DataFrame) -> None:
     source = select(index, {**study.source_images, "split": None}, f"study '{study.name}': source")
     rows, pairs = study_rows(study, index), study.pairs
     columns = label_columns(study.task, study.classes)
-    wanted = {pairs["semantic"]: pairs["max_pairs"], **pairs["also"]}
+    wanted = {pairs.semantic: pairs.max_pairs, **pairs.also}
     for kind, number in wanted.items():
         have = eligible(rows, kind, pairs, columns)
         if have < number:
@@ -45,30 +46,30 @@ def check_source(report: Report, study: Study, index: pl.DataFrame) -> None:
         report.found(ERROR, str(mistake))
         return
     _check_calibration(report, study, source)
-    _check_metric(report, study, rows if study.id is None else _split(source, study.id["split"]))
+    _check_metric(report, study, rows if study.id is None else _split(source, study.id.split))
     trainers = {model.trainer for model in study.models.values() if model.trainer}
     for part in ("train", "val"):
-        if part in study.source and trainers and not len(_split(source, study.source[part])):
+        split = getattr(study.source, part)
+        if split and trainers and not len(_split(source, split)):
             report.found(
                 ERROR,
-                f"no image of split '{study.source[part]}', which source.{part} names and trained "
-                "models need",
+                f"no image of split '{split}', which source.{part} names and trained models need",
             )
     if np.isnan(truth).all():
         report.found(ERROR, "no source image has a label")
     check_splits(report, source)
 
 
-def check_targets(report: Report, study: Study, settings: Configuration, seed: int) -> None:
+def check_targets(report: Report, study: Study, settings: Plan, seed: int) -> None:
     """Whether each target is there and labeled; a study without targets is allowed."""
     if not study.targets:
         report.found(NOTE, "no targets: the study ends in a ranked leaderboard")
     for key, target in study.targets.items():
         where = f"study '{study.name}': target '{key}'"
-        for name in target["datasets"]:
+        for name in target.dataset:
             try:
                 index = of_dataset(settings.datasets[name], settings, seed).index
-                rows = select(index, {**target, "split": target.get("split")}, where)
+                rows = select(index, study.view(key), where)
                 truth = labels(rows, study.task, study.classes_of(key), where)
             except UserError as mistake:
                 report.found(ERROR, str(mistake))
@@ -78,7 +79,7 @@ def check_targets(report: Report, study: Study, settings: Configuration, seed: i
 
 
 def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> None:
-    split, count = study.calibration["split"], study.calibration["n_images"]
+    split, count = study.calibration.split, study.calibration.n_images
     rows = _split(source, split)
     if len(rows) < count:
         report.found(
@@ -90,8 +91,8 @@ def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> No
     truth = labels(rows, study.task, study.classes, "calibration")
     if np.isnan(truth).all():
         report.found(ERROR, f"no image of the calibration split '{split}' has a label")
-    elif study.task == "multilabel" and study.calibration["exclude"] == "chance":
-        minimum = study.statistics["minimum"]
+    elif study.task == "multilabel" and study.calibration.exclude == "chance":
+        minimum = study.statistics.minimum
         if len(_short(study.classes, truth, minimum)) == len(study.classes):
             report.found(
                 WARNING,
@@ -102,7 +103,7 @@ def _check_calibration(report: Report, study: Study, source: pl.DataFrame) -> No
 
 def _check_metric(report: Report, study: Study, rows: pl.DataFrame) -> None:
     """Classes that can't be part of the source metric."""
-    minimum = study.statistics["minimum"]
+    minimum = study.statistics.minimum
     truth = labels(rows, study.task, study.classes, "source metric")
     if not len(truth) or np.isnan(truth).all():
         report.found(WARNING, "no labeled image for the source metric: the leaderboard has none")

@@ -1,0 +1,221 @@
+"""The models of a zoo file: what each is, and the files on disk that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, RootModel
+
+from stamp.config import model_sources
+from stamp.config.documents import Section, parsed, plain, read_yaml
+from stamp.config.load_blocks import LoadBlock
+from stamp.config.precomputed import PROBABILITIES, file_of, ids_file
+from stamp.config.preprocessing import Preprocessing, merged
+from stamp.config.user_code import digest, source_files
+from stamp.core.errors import UserError
+
+MODEL_KEY = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+class ZooEntry(Section):
+    """One model of a zoo."""
+
+    load: LoadBlock = Field(description="all that decides the model's numbers; see below")
+    label: str = Field(description="what tables and figures call it")
+    family: str = Field(description="its family of architectures")
+    objective: str = Field(description="what it was trained for")
+    regime: str = Field(description="how it was trained")
+    backbone: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="the architecture alone, such as `ViT-B/16`: models that share it are compared "
+        "with each other. Not `load.backbone`, which says what is loaded",
+    )
+    trained_on: list[str] | None = Field(
+        None,
+        description="splits of the source that the model was trained on: a score from pairs of one "
+        "of them gets the flag `leakage`",
+    )
+    contamination: list[str] | None = Field(
+        None,
+        description="other data sets that the model was trained or selected on: correlations are "
+        "then also given without the models that met the target (`uncontaminated`)",
+    )
+    unavailable: str | None = Field(
+        None, description="why the model can't be scored: it is listed with this reason and not run"
+    )
+
+
+class ZooFile(RootModel[dict[Annotated[str, Field(pattern=MODEL_KEY)], ZooEntry]]):
+    """config/zoo/<name>.yaml: models by key."""
+
+
+class LoadFile(RootModel[LoadBlock]):
+    """A ``load`` block alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model of a study: ``load`` is all that a job of one model may know of it."""
+
+    key: str
+    load: dict[str, Any]
+    label: str
+    family: str
+    objective: str
+    regime: str
+    trained_on: tuple[str, ...]
+    contamination: tuple[str, ...]
+    preprocessing: Preprocessing
+    backbone: str = ""
+
+    @property
+    def trainer(self) -> str | None:
+        """The rule that trains this model; none for published weights."""
+        return None if "checkpoint" in self.load else self._source.trainer
+
+    @property
+    def module(self) -> str:
+        """The library module that loads this kind of model."""
+        return self._source.module
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether the model is a file of logits: nothing is run."""
+        return self._source.precomputed
+
+    @property
+    def _source(self) -> model_sources.Source:
+        return model_sources.SOURCES[self.load["source"]]
+
+    @property
+    def described(self) -> dict[str, str]:
+        """What figures and tables say of the model; nothing that a number depends on."""
+        parts = ("label", "family", "objective", "regime", *(["backbone"] if self.backbone else []))
+        return {part: getattr(self, part) for part in parts}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that decide its numbers."""
+        return model_sources.versions(self.load["source"], self.load)
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """How the linear head of a probe is fitted."""
+        return {key: self.load[key] for key in ("penalty", "standardise") if key in self.load}
+
+    @property
+    def backbone_key(self) -> str:
+        """The name of a probe's backbone, which probes that differ in their heads only share."""
+        return model_sources.backbone_key(self.load)
+
+    @property
+    def uncropped(self) -> dict[str, Any]:
+        """The preprocessing of streamed images, which have the models' scale: never cropped."""
+        settings = self.preprocessing.settings
+        return {key: value for key, value in settings.items() if key != "crop"}
+
+    @property
+    def backbone_load(self) -> dict[str, Any]:
+        """What decides the embeddings of a probe's backbone."""
+        return {key: self.load[key] for key in ("backbone", "preprocessing")}
+
+    @property
+    def logits_script(self) -> str:
+        """The script that writes its logits: it runs the model, or reads precomputed ones."""
+        return "precomputed_logits.py" if self.precomputed else "logits.py"
+
+    @property
+    def predictions_script(self) -> str:
+        """The script that writes its predictions on a streamed target."""
+        return "precomputed_predictions.py" if self.precomputed else "predictions.py"
+
+    def leaks(self, splits: Iterable[str]) -> bool:
+        """Whether the model was trained on one of these splits of the source."""
+        return not set(splits).isdisjoint(self.trained_on)
+
+    @property
+    def weights(self) -> str | None:
+        """The user's weights file; none where the workflow trains them or the hub has them."""
+        files = weight_files(self.load)
+        return files.get("file") or files.get("checkpoint.file")
+
+    @property
+    def further_weights(self) -> str | None:
+        """What it needs beside its weights: the frozen backbone's, or an ONNX file's data."""
+        files = weight_files(self.load)
+        return files.get("backbone.file") or files.get("file (its data)")
+
+    def logits_files(self, view: str) -> list[str]:
+        """The user's file of logits of a view, and that of its image ids where they are apart."""
+        path = file_of(self.load, view)
+        return [str(file) for file in (path, ids_file(path)) if file is not None]
+
+
+def read_zoo(file: Path) -> dict[str, dict[str, Any]]:
+    """The entries of one zoo file, checked, as they are written."""
+    entries = read_yaml(file, "zoo") or {}
+    parsed(ZooFile, entries, str(file))
+    for key, entry in entries.items():
+        for place, weights in weight_files(entry["load"]).items():
+            if not Path(weights).is_file():
+                raise UserError(f"{file}: {key}.load.{place}: no such file '{weights}'")
+    return entries
+
+
+def check_load(block: Mapping[str, Any], where: str) -> None:
+    """Refuse a ``load`` block that its source does not take."""
+    parsed(LoadFile, dict(block), where)
+
+
+def weight_files(block: Mapping[str, Any]) -> dict[str, str]:
+    """The local weights files that a ``load`` block names, by their keys."""
+    found = {"file": block.get("file")}
+    for part in ("checkpoint", "initial", "backbone"):
+        settings = block.get(part)
+        if isinstance(settings, dict):  # of a model trained from scratch, `backbone` is a word
+            found[f"{part}.file"] = settings.get("file")
+    for view, file in block.get("files", {}).items():
+        found[f"files.{view}"] = file
+    if block.get("source") == "logits":
+        for key, file in list(found.items()):
+            if file is not None and (beside := ids_file(Path(file))):
+                found[f"{key} (its image ids)"] = str(beside)
+    if block.get("source") == "onnx" and Path(f"{block['file']}.data").is_file():
+        found["file (its data)"] = f"{block['file']}.data"  # of networks beyond 2 GB
+    return {key: file for key, file in found.items() if file is not None}
+
+
+def filled(load: Mapping[str, Any], task: str, allow_code: bool, where: str) -> dict[str, Any]:
+    """A ``load`` block with what only the study or the disk knows.
+
+    That is the kind of probabilities that a task has, and the digest of a user's code, which is not
+    imported, and refused if it is not allowed.
+    """
+    load = dict(load)
+    if load.get("probabilities"):
+        load["probabilities"] = PROBABILITIES[task]
+    if load["source"] == "python":
+        if not allow_code:
+            raise UserError(f"{where}: code is run only with `allow_code: true` in config.yaml")
+        load["code"] = digest(source_files(load["function"].partition(":")[0], where))
+    return load
+
+
+def model_of(key: str, entry: Mapping[str, Any], load: Mapping[str, Any], pixels: Any) -> Model:
+    """The model of a zoo's entry; its own preprocessing overrides ``pixels``, the study's."""
+    preprocessing = merged(pixels, load.get("preprocessing", {}))
+    return Model(
+        key=key,
+        load=plain({**load, "preprocessing": preprocessing.settings}),
+        label=entry["label"],
+        family=entry["family"],
+        objective=entry["objective"],
+        regime=entry["regime"],
+        trained_on=tuple(entry.get("trained_on", ())),
+        contamination=tuple(entry.get("contamination", ())),
+        preprocessing=preprocessing,
+        backbone=entry.get("backbone", ""),
+    )
