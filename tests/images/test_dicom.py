@@ -364,7 +364,7 @@ def test_several_frames_are_refused_by_number(tmp_path: Path) -> None:
     file = saved(tmp_path, stored, NumberOfFrames=3, PixelData=bytes(48))
     with pytest.raises(UserError) as caught:
         dicom.read(file)
-    assert str(caught.value) == f"{file}: has 3 frames; a picture of one frame is needed"
+    assert str(caught.value).startswith(f"{file}: has 3 frames")
 
 
 def test_a_syntax_that_nothing_reads_is_named(tmp_path: Path) -> None:

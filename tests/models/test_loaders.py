@@ -20,6 +20,7 @@ from stamp.config import model_sources as registry
 from stamp.core.errors import UserError
 from stamp.models import attention, backbones, weights
 from stamp.models.architectures import build
+from stamp.models.classifier import body_parameters, head_parameters
 from stamp.models.loaders import checkpoint
 from stamp.models.loaders import finetune as finetuned
 from stamp.models.loaders import probe as probed
@@ -312,7 +313,7 @@ def test_bottleneck_attention_is_the_published_one() -> None:
 def test_head_and_body_are_all_parameters_once(arch: str, arguments: dict, head: list) -> None:
     module = finetuned.network(block(arch=arch, arch_args=arguments), CLASSES).module
     named = dict(module.named_parameters())
-    heads, bodies = finetuned.head_parameters(module), finetuned.body_parameters(module)
+    heads, bodies = head_parameters(module), body_parameters(module)
     assert {id(one) for one in heads} >= {id(named[name]) for name in head}
     assert sum(one.shape[0] == len(CLASSES) for one in heads) == len(heads) == 2
     assert sorted(map(id, [*heads, *bodies])) == sorted(map(id, named.values()))
