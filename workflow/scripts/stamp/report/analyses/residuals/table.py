@@ -15,13 +15,13 @@ from stamp.report.analyses.probit.table import Lines, lines
 from stamp.report.analysis import RHO, Data, frame, nothing, number, p_text, why
 from stamp.report.paired import ABOUT, NOTHING, OF_MODEL, described, of_model, pairings, spoken
 from stamp.stats.correlation import (
-    CHUNK,
     RESAMPLE,
     asymptotic_p,
     bonett_wright_interval,
     percentile_interval,
     permutation_p,
 )
+from stamp.stats.permutations import CHUNK
 from stamp.stats.ranks import mid_ranks, rank_correlation, spearman
 
 TABLE = {
