@@ -1,6 +1,6 @@
 """The paper's printed numbers, recomputed: `snakemake --cores 2 audit` needs no images."""
 
-from stamp.paper.found import finished_studies, training_list
+from stamp.paper.audit_inputs import finished_studies, training_list
 
 PAPER = sorted(str(file) for file in (ROOT / "resources" / "paper").glob("*.csv"))
 NIH = PLAN.datasets["nih"].root if "nih" in PLAN.datasets else None
