@@ -1,7 +1,7 @@
 """The paper's printed numbers, recomputed: `snakemake --cores 2 audit` needs no images."""
 
 from stamp.config.label_maps import digest as labels_digest
-from stamp.paper.found import finished_studies, training_list
+from stamp.paper.audit_inputs import finished_studies, training_list
 
 PAPER = sorted(str(file) for file in (ROOT / "resources" / "paper").glob("*.csv"))
 NIH = PLAN.datasets["nih"].root if "nih" in PLAN.datasets else None

@@ -30,7 +30,8 @@ from stamp.report.analyses.residuals import table as residuals
 from stamp.report.analysis import NO_TARGETS, AnalysisData
 from stamp.report.outcomes import values
 from stamp.report.paired import Paired, pairings
-from stamp.stats.correlation import asymptotic_p, partial_spearman
+from stamp.stats.correlation import asymptotic_p
+from stamp.stats.partial_correlation import partial_spearman
 
 MODULES = {
     "alarm": alarm,

@@ -5,44 +5,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from related_values import related
 from scipy import stats
 
-from stamp.stats import correlation
+from stamp.stats import correlation, permutations
 from stamp.stats.correlation import (
     asymptotic_p,
     bonett_wright_interval,
-    correlate,
     fisher_interval,
     leave_one_out,
     metric_difference,
     paired_bootstrap,
-    partial_spearman,
     percentile_interval,
     permutation_p,
     quantiles,
 )
+from stamp.stats.partial_correlation import partial_spearman
 
 seeds = st.integers(0, 2**32 - 1)
-
-
-def related(seed, n=30, strength=0.7, rows=2):
-    rng = np.random.default_rng(seed)
-    first = rng.normal(size=n)
-    others = [strength * first + rng.normal(size=n) for _ in range(rows - 1)]
-    return np.stack([first, *others])
-
-
-def residual_partial(x, y, controls):
-    """The partial correlation by regression of ranks, straight from its definition."""
-    design = np.column_stack([np.ones(len(x)), *(stats.rankdata(row) for row in controls)])
-    left = []
-    for side in (x, y):
-        ranks = stats.rankdata(side)
-        left.append(ranks - design @ np.linalg.lstsq(design, ranks, rcond=None)[0])
-    return stats.pearsonr(*left).statistic
-
-
-# permutation test
 
 
 @pytest.mark.parametrize("levels", [3, 1000])
@@ -116,11 +96,11 @@ def test_many_models_use_wider_words_and_stay_uniform():
 
 
 def test_every_order_of_four_codes_is_drawn_equally_often():
-    blocks = correlation._shuffles(np.array([0, 1, 2, 9]), 23, seed=0)
+    blocks = permutations.shuffles(np.array([0, 1, 2, 9]), 23, seed=0)
     assert sum(len(block) for block in blocks) == 23
     seen: dict = {}
     for seed in range(1200):
-        for block in correlation._shuffles(np.array([0, 1, 2, 9]), 20, seed=seed):
+        for block in permutations.shuffles(np.array([0, 1, 2, 9]), 20, seed=seed):
             for row in block.tolist():
                 seen[tuple(row)] = seen.get(tuple(row), 0) + 1
     assert set(seen) == set(itertools.permutations([0, 1, 2, 9]))
@@ -147,7 +127,8 @@ def test_p_depends_on_the_seed_but_not_on_how_the_work_is_cut(monkeypatch):
     whole = everything(1)
     assert everything(1) == whole
     assert everything(2) != whole
-    monkeypatch.setattr(correlation, "CHUNK", 1 << 20)
+    for module in (correlation, permutations):
+        monkeypatch.setattr(module, "CHUNK", 1 << 20)
     assert everything(1) == whole
 
 
@@ -169,9 +150,6 @@ def test_p_is_uniform_under_the_null_so_that_five_percent_are_below_five_percent
 def test_asking_for_no_permutations_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         permutation_p(np.arange(9), np.arange(9), permutations=0)
-
-
-# asymptotic p and intervals
 
 
 @given(seeds, st.integers(4, 60))
@@ -237,9 +215,6 @@ def test_bonett_wright_covers_where_fisher_is_too_short():
 
     assert coverage(bonett_wright_interval(rho, 30)) == pytest.approx(0.95, abs=0.015)
     assert coverage(fisher_interval(rho, 30)) < 0.93
-
-
-# bootstrap
 
 
 def test_bootstrap_draws_equal_a_loop_over_scipy_with_the_same_models():
@@ -313,112 +288,6 @@ def test_a_metric_does_not_differ_from_itself():
     assert (same.difference[0], same.low[0], same.high[0], same.p[0]) == (0, 0, 0, 1)
 
 
-# partial correlation
-
-
-@given(seeds)
-@settings(max_examples=50, deadline=None)
-def test_one_control_gives_kendalls_formula(seed):
-    x, y, z = related(seed, n=12, rows=3)
-    r_xy, r_xz, r_yz = (stats.spearmanr(*two).statistic for two in ((x, y), (x, z), (y, z)))
-    expected = (r_xy - r_xz * r_yz) / math.sqrt((1 - r_xz**2) * (1 - r_yz**2))
-    assert partial_spearman(x, y, z, permutations=10).rho == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_any_number_of_controls_gives_precision_matrix_and_regression_residuals(k):
-    rows = related(18, n=25, rows=2 + k)
-    rows[-1] = np.round(rows[-1])
-    x, y, *controls = rows
-    result = partial_spearman(x, y, controls, permutations=10)
-    precision = np.linalg.inv(np.corrcoef(stats.rankdata(rows, axis=1)))
-    expected = -precision[0, 1] / math.sqrt(precision[0, 0] * precision[1, 1])
-    assert result.rho == pytest.approx(expected, abs=1e-9)
-    assert result.rho == pytest.approx(residual_partial(x, y, controls), abs=1e-9)
-    t = result.rho * math.sqrt((23 - k) / (1 - result.rho**2))
-    assert (result.n, result.df) == (25, 23 - k)
-    assert result.p_asymptotic == pytest.approx(2 * stats.t.sf(abs(t), 23 - k))
-
-
-def test_freedman_lane_equals_refitting_every_permutation():
-    x, y, *controls = related(20, n=6, strength=0.4, rows=4)
-    x[1] = x[0]
-    design = np.column_stack([np.ones(6), *(stats.rankdata(row) for row in controls)])
-    hat = design @ np.linalg.pinv(design)
-    x_ranks, y_ranks = stats.rankdata(x), stats.rankdata(y)
-    fitted, left = hat @ y_ranks, y_ranks - hat @ y_ranks
-
-    def refit(outcome):
-        fit = np.linalg.lstsq(np.column_stack([design, x_ranks]), outcome, rcond=None)[0]
-        error = outcome - np.column_stack([design, x_ranks]) @ fit
-        return abs(fit[-1]) / math.sqrt(error @ error)
-
-    observed = refit(y_ranks)
-    t = [refit(fitted + left[list(order)]) for order in itertools.permutations(range(6))]
-    result = partial_spearman(x, y, controls, permutations=720)
-    assert result.permutation_method == "exact"
-    expected = np.mean(np.array(t) >= observed * (1 - 1e-9))
-    assert result.p_permutation == pytest.approx(expected, abs=1e-12)
-    assert 0 < expected < 1
-
-
-def test_permutation_and_t_p_of_a_partial_correlation_agree():
-    x, y, z = related(21, n=60, strength=0.4, rows=3)
-    result = partial_spearman(x, y, z, permutations=20_000)
-    assert result.permutation_method == "monte-carlo"
-    assert 0.001 < result.p_asymptotic < 0.9
-    assert result.p_permutation == pytest.approx(result.p_asymptotic, abs=0.02)
-
-
-def test_a_correlation_that_a_control_makes_is_gone_when_controlled_for():
-    rng = np.random.default_rng(22)
-    cause = rng.normal(size=300)
-    x, y = cause + rng.normal(size=(2, 300))
-    result = partial_spearman(x, y, cause, permutations=500)
-    assert correlation.spearman(x, y) > 0.35
-    assert abs(result.rho) < 0.12
-    assert result.p_permutation > 0.03
-
-
-def test_identical_score_and_target_have_partial_correlation_one():
-    x, z = related(23)
-    result = partial_spearman(x, np.exp(x), z, permutations=99)
-    assert result.rho == pytest.approx(1)
-    assert result.p_permutation == 0.01
-
-
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [
-        (lambda x, y, z: (x, y, [np.exp(x)]), "ranks of the score are determined by the controls"),
-        (lambda x, y, z: (x, y, [z, -y]), "ranks of the target are determined by the controls"),
-        (lambda x, y, z: (x, y, [z, z]), "controls determine each other"),
-        (lambda x, y, z: (x, y, [np.ones_like(z)]), "a control is the same for all 30 models"),
-        (lambda x, y, z: (np.ones_like(x), y, [z]), "the score is the same for all 30 models"),
-        (lambda x, y, z: (x, np.ones_like(y), [z]), "the target is the same for all 30 models"),
-        (lambda x, y, z: (x[:4], y[:4], [z[:4], x[3::-1]]), "at least 5 are needed"),
-    ],
-)
-def test_an_undefined_partial_correlation_is_nan_and_says_why(rows, reason):
-    result = partial_spearman(*rows(*related(24, rows=3)), permutations=99)
-    assert np.isnan([result.rho, result.p_asymptotic, result.p_permutation]).all()
-    assert reason in result.reason
-
-
-def test_models_without_a_control_are_dropped_from_that_partial_only():
-    x, y, z = related(25, rows=3)
-    z[[3, 7]] = np.nan
-    kept = ~np.isnan(z)
-    found = correlate(x, y, {"size": z}, permutations=200, resamples=50)
-    assert (found.n, found.partials["size"].n) == (30, 28)
-    assert found.partials["size"].rho == pytest.approx(
-        residual_partial(x[kept], y[kept], [z[kept]])
-    )
-
-
-# leave one out and the whole
-
-
 @given(seeds)
 @settings(max_examples=25, deadline=None)
 def test_leaving_one_out_equals_deleting_each_model(seed):
@@ -430,64 +299,8 @@ def test_leaving_one_out_equals_deleting_each_model(seed):
     assert (result.low, result.high) == (np.nanmin(result.rho), np.nanmax(result.rho))
 
 
-def test_the_most_influential_model_is_the_outlier_at_its_place_in_what_was_given():
-    x = np.arange(12.0)
-    y = x.copy()
-    y[9] = -5
-    x[[0, 4]], y[5] = np.nan, np.nan
-    found = correlate(x, y, permutations=100, resamples=100)
-    assert found.n == 9
-    assert found.loo_most_influential == 9
-    assert found.loo_high == 1
-    assert found.loo_low < found.rho < found.loo_high
-
-
 def test_leaving_the_only_different_model_out_is_nan_and_not_in_the_range():
     result = leave_one_out([0.0, 0, 0, 1], [0.0, 1, 2, 3])
     assert np.isnan(result.rho[3])
     assert np.isfinite([result.low, result.high]).all()
     assert leave_one_out([1.0, 2.0], [1.0, 2.0]).most_influential is None
-
-
-def test_a_correlation_gathers_what_its_parts_say():
-    x, y, z = related(26, n=18, rows=3)
-    found = correlate(x, y, {"size": z, "both": [z, x + z]}, 500, 300, level=0.9, seed=7)
-    test = permutation_p(x, y, 500, seed=7)
-    draws = paired_bootstrap(x, y, 300, seed=7).draws[:, 0, 0]
-    assert found.rho == pytest.approx(stats.spearmanr(x, y).statistic)
-    assert (found.p_permutation, found.permutation_method) == (test.p, "monte-carlo")
-    assert found.p_asymptotic == pytest.approx(stats.spearmanr(x, y).pvalue)
-    assert found.fisher_low == fisher_interval(found.rho, 18, 0.9).low
-    assert found.bonett_wright_high == bonett_wright_interval(found.rho, 18, 0.9).high
-    assert found.bootstrap_low == pytest.approx(np.quantile(draws, 0.05))
-    assert found.bootstrap_high == pytest.approx(np.quantile(draws, 0.95))
-    assert found.bootstrap_valid == 300
-    assert found.partials["size"] == partial_spearman(x, y, z, 500, seed=7)
-    assert found.partials["both"].df == 14
-    assert found.reason == ""
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "n", "reason"),
-    [
-        ([], [], 0, "0 models are too few"),
-        ([1, 2, 3, np.nan], [1, 2, 3, 4], 3, "3 models are too few: at least 4"),
-        ([5, 5, 5, 5], [1, 2, 3, 4], 4, "the score is the same for all 4 models"),
-        ([1, 2, 3, 4, 9], [1, 1, 1, 1, np.nan], 4, "the target is the same"),
-    ],
-)
-def test_an_undefined_correlation_is_nan_with_its_reason(x, y, n, reason):
-    found = correlate(x, y, {"size": np.arange(len(x))}, permutations=10, resamples=10)
-    assert np.isnan([found.rho, found.p_permutation, found.bootstrap_low, found.loo_low]).all()
-    assert found.n == n
-    assert reason in found.reason
-    assert found.partials["size"].reason
-
-
-@pytest.mark.parametrize("n", [4, 5])
-def test_four_models_are_enough_for_everything(n):
-    found = correlate(np.arange(n), np.arange(n)[::-1], permutations=1000, resamples=200)
-    assert (found.rho, found.permutation_method) == (-1, "exact")
-    assert found.p_permutation == pytest.approx(2 / math.factorial(n))
-    assert found.bootstrap_high == -1
-    assert found.p_asymptotic == 0

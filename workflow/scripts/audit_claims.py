@@ -4,10 +4,10 @@ from pathlib import Path
 
 from stamp.core.artifacts import whole, write_table
 from stamp.core.errors import run
+from stamp.paper.audit_claims import audit
 from stamp.paper.claims import table
 from stamp.paper.page import page
-from stamp.paper.tables import read
-from stamp.paper.themes import audit
+from stamp.paper.printed_tables import read
 
 
 def main(smk):

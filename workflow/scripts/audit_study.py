@@ -4,8 +4,8 @@ from pathlib import Path
 
 from stamp.core.artifacts import write_table
 from stamp.core.errors import run
-from stamp.paper.study import beside
-from stamp.paper.tables import read
+from stamp.paper.audit_study import beside
+from stamp.paper.printed_tables import read
 
 
 def main(smk):

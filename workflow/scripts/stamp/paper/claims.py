@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stamp.paper.printed import number, numbers
+from stamp.paper.printed_numbers import number, numbers
 
 REPRODUCED = "reproduced"
 DIFFERS = "differs"

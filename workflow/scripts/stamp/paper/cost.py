@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from stamp.paper.claims import Claim, Text, measured, stated
-from stamp.paper.printed import corners, number
-from stamp.paper.tables import Paper
+from stamp.paper.printed_numbers import corners, number
+from stamp.paper.printed_tables import OURS, Paper
 
 MODELS = 44
-OURS, ATC, LABELED, AOTL = "STAMP (ours)", "ATC", "NIH AUROC (labeled)", "AoTL (M=44)"
+ATC, LABELED, AOTL = "ATC", "NIH AUROC (labeled)", "AoTL (M=44)"
 PAIRS = 2000
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
+from stamp.paper.audit_claims import THEMES
 from stamp.paper.claims import REPRODUCED, VERDICTS
-from stamp.paper.themes import THEMES
 
 INTRODUCTION = """
 The paper's printed numbers, recomputed from the paper's own printed numbers and from the metadata

@@ -11,8 +11,8 @@ from stamp.data.adapters import nih, vindr
 from stamp.data.label_tables import CLASSES, read, shipped
 from stamp.data.pairs import consecutive, labeled
 from stamp.paper.claims import NOTHING, Claim, Text, measured, stated, unchecked
-from stamp.paper.printed import number
-from stamp.paper.tables import Paper
+from stamp.paper.printed_numbers import number
+from stamp.paper.printed_tables import Paper
 
 NOWHERE = Path("/nonexistent")
 ABSENT = "torchxrayvision, which ships the table, is not installed"

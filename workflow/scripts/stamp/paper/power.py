@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from stamp.paper.claims import Claim, Text, measured, stated
-from stamp.paper.tables import Paper, values
+from stamp.paper.printed_tables import Paper, values
 from stamp.stats.power import Power, spearman_power
 
 DRAWS = 20_000

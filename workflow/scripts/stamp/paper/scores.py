@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from stamp.paper.claims import Claim, Text, measured, unchecked
-from stamp.paper.printed import corners, number, numbers
-from stamp.paper.tables import Paper, values
+from stamp.paper.printed_numbers import corners, number, numbers
+from stamp.paper.printed_tables import Paper, values
 from stamp.scoring.stamp import stamp
 from stamp.stats.correlation import NAN
 from stamp.stats.ranks import Array

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from stamp.paper.claims import Claim, Text, measured, several, unchecked
-from stamp.paper.tables import Paper, values
+from stamp.paper.printed_tables import Paper, values
 from stamp.stats.effect_sizes import cliffs_delta, kruskal_wallis, mann_whitney, mean_difference
 from stamp.stats.ranks import Array
 

@@ -7,7 +7,7 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 
 from stamp.paper.claims import Claim, measured, stated, unchecked
-from stamp.paper.tables import Paper, values
+from stamp.paper.printed_tables import Paper, values
 from stamp.scoring.stamp import stamp
 
 LABELS = 14

@@ -24,7 +24,8 @@ from stamp.report.profiles.rows import PROFILE
 from stamp.report.scoreboard import keeps, uncontaminated
 from stamp.report.timings import COLUMNS as COSTS
 from stamp.scoring.score import N_PAIRS
-from stamp.stats.correlation import correlate, known_spearman
+from stamp.stats.correlation import known_spearman
+from stamp.stats.correlation_summary import CorrelationSettings, correlate
 
 FILTERS = ("all", "declared")
 NO_TARGETS = "the study has no targets, so there is no outcome"
@@ -152,7 +153,9 @@ def agreement(
     compared = np.where(np.isnan(score), np.nan, source)
     # no number of the row is a bootstrap's, so that one resample is enough
     settings = {**data.settings, "resamples": 1}
-    found = correlate(score, truth, {"source": source}, seed=data.seed, **settings)
+    found = correlate(
+        score, truth, {"source": source}, CorrelationSettings(seed=data.seed, **settings)
+    )
     partial = found.partials["source"]
     return {
         "n": found.n,

@@ -15,7 +15,8 @@ import polars as pl
 
 from stamp.report.outcomes import outcome_names, source_outcome, values
 from stamp.report.scoreboard import keeps, predictors, uncontaminated
-from stamp.stats.correlation import Correlation, correlate, known_spearman
+from stamp.stats.correlation import known_spearman
+from stamp.stats.correlation_summary import Correlation, CorrelationSettings, correlate
 from stamp.stats.rank_intervals import outranks, rank_intervals
 
 SOURCE_METRIC = "source_metric"
@@ -82,7 +83,9 @@ def correlations(
                 here["stamp_matched"] = kept[f"matched:{outcome}"].cast(pl.Float64).to_numpy()
             for predictor, score in here.items():
                 controls = _controls(predictor, scores[SOURCE_METRIC], parameters)
-                found = correlate(score, truth, controls, seed=seed, **settings)
+                found = correlate(
+                    score, truth, controls, CorrelationSettings(seed=seed, **settings)
+                )
                 what = {"filter": name, "outcome": outcome, "predictor": predictor}
                 source = np.where(np.isnan(score), np.nan, scores[SOURCE_METRIC])
                 beside = known_spearman(source, truth)

@@ -230,8 +230,7 @@ def score(
     if not np.isfinite(p).all():
         raise ValueError("outputs are not finite")
     groups = np.asarray(groups)
-    near = _distances(p, semantic, groups, bootstrap.unit)
-    far = _distances(p, random, groups, bootstrap.unit)
+    near, far = (_distances(p, pairs, groups, bootstrap.unit) for pairs in (semantic, random))
     if not (len(near) and len(far)):
         raise ValueError("a score needs at least one semantic and one random pair")
     within, total = float(near.distances.mean()), float(far.distances.mean())

@@ -43,8 +43,8 @@ def auroc(scores: ArrayLike, labels: ArrayLike) -> float:
     ``(sum of the positives' mid-ranks - m (m + 1) / 2) / (m n)`` for m positives and n negatives
     (Mann & Whitney 1947). NaN labels are left out; NaN where one side is empty.
     """
-    columns = (np.asarray(values, dtype=np.float64)[:, None] for values in (scores, labels))
-    return float(class_aurocs(*columns).auroc[0])
+    column, truth = (np.asarray(values, dtype=np.float64)[:, None] for values in (scores, labels))
+    return float(class_aurocs(column, truth).auroc[0])
 
 
 def class_aurocs(scores: ArrayLike, labels: ArrayLike) -> ClassAurocs:

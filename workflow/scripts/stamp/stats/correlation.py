@@ -1,16 +1,15 @@
-"""How well a score orders models as an outcome does: rho, its tests, intervals and robustness."""
+"""How well a score orders models as an outcome does: Spearman's rho, its tests and intervals."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtr
 
+from stamp.stats.permutations import CHUNK, p_value, permutation_method, shuffles
 from stamp.stats.ranks import (
     Array,
     centred_ranks,
@@ -22,14 +21,12 @@ from stamp.stats.ranks import (
 
 NAN = float("nan")
 FEWEST = 4  # models below which no correlation is reported: no interval exists for n <= 3
-CHUNK = 1 << 15  # numbers held at once by a resampling loop: few enough for the cache
-PERMUTE, RESAMPLE = 1, 2  # tags that keep the random streams of one seed apart
-TOLERANCE = 1e-10  # residuals are not whole numbers: equal correlations may differ by rounding
+RESAMPLE = 2  # a tag that keeps the random streams of one seed apart
 
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """rho and its permutation p, each with one entry a target (a scalar for a one-column y)."""
+    """rho and its permutation p, each with one entry per target (a scalar for a one-column y)."""
 
     rho: Array
     p: Array
@@ -56,26 +53,13 @@ class Bootstrap:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """rho of one metric minus rho of another, one entry a target, with interval and p."""
+    """rho of one metric minus rho of another, one entry per target, with interval and p."""
 
     difference: Array
     low: Array
     high: Array
     p: Array
     valid: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """Partial Spearman correlation; NaN with the ``reason`` where it is undefined."""
-
-    rho: float = NAN
-    n: int = 0
-    df: int = 0
-    p_asymptotic: float = NAN
-    p_permutation: float = NAN
-    permutation_method: str = ""
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +70,6 @@ class LeaveOneOut:
     low: float
     high: float
     most_influential: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """Everything reported about one score and one target; NaN with the ``reason`` if undefined."""
-
-    n: int
-    rho: float = NAN
-    p_permutation: float = NAN
-    permutation_method: str = ""
-    p_asymptotic: float = NAN
-    fisher_low: float = NAN
-    fisher_high: float = NAN
-    bonett_wright_low: float = NAN
-    bonett_wright_high: float = NAN
-    bootstrap_low: float = NAN
-    bootstrap_high: float = NAN
-    bootstrap_valid: int = 0
-    loo_low: float = NAN
-    loo_high: float = NAN
-    loo_most_influential: int | None = None
-    partials: dict[str, Partial] = field(default_factory=dict)
-    reason: str = ""
 
 
 def known_spearman(x: ArrayLike, y: ArrayLike) -> float:
@@ -135,18 +96,13 @@ def permutation_p(
     observed = np.abs(y_ranks @ x_ranks)
     extreme = np.zeros(observed.shape, dtype=np.int64)
     # y's ranks sum to zero, so x's may start at zero: codes that need no decoding.
-    for shuffled in _shuffles((x_ranks - x_ranks.min()).astype(np.int64), permutations, seed):
+    for shuffled in shuffles((x_ranks - x_ranks.min()).astype(np.int64), permutations, seed):
         sums = np.abs(shuffled.astype(np.float64) @ y_ranks.T)
         extreme += np.count_nonzero(sums >= observed, axis=0)
     method = permutation_method(x_ranks.size, permutations)
     used = math.factorial(x_ranks.size) if method == "exact" else permutations
-    p = np.where(np.isnan(rho), NAN, _share(extreme, used, method))
+    p = np.where(np.isnan(rho), NAN, p_value(extreme, used, method))
     return Permutation(rho=rho, p=p, method=method, permutations=used)
-
-
-def permutation_method(n: int, permutations: int) -> str:
-    """How a p is found: "exact" where all n! orders are no more than the permutations asked for."""
-    return "exact" if n <= 20 and math.factorial(n) <= permutations else "monte-carlo"
 
 
 def asymptotic_p(rho: ArrayLike, n: int, controls: int = 0) -> Array:
@@ -254,43 +210,6 @@ def metric_difference(
     )
 
 
-def partial_spearman(
-    x: ArrayLike, y: ArrayLike, controls: ArrayLike, permutations: int = 10_000, seed: int = 0
-) -> Partial:
-    """Spearman's rho of x and y given the controls [k, n]; models with a NaN anywhere are dropped.
-
-    The correlation of what is left of the mid-ranks of x and y after least squares on those of the
-    controls. For one control z this is Kendall's (r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 -
-    r_yz^2)); for any number, -P_xy / sqrt(P_xx P_yy) with P the inverse of the rank-correlation
-    matrix (Kendall 1942; Whittaker 1990). t test with df = n - 2 - k. Permutation p after
-    Freedman & Lane 1983: the residuals e of y's ranks are permuted, and e_b, freed again of the
-    controls, is correlated with the residuals of x.
-    """
-    rows = np.vstack([np.atleast_2d(np.asarray(row, np.float64)) for row in (x, y, controls)])
-    rows = rows[:, ~np.isnan(rows).any(axis=0)]
-    n, k = rows.shape[1], len(rows) - 2
-    df = n - 2 - k
-    if reason := _too_poor(rows, k + 3):
-        return Partial(n=n, df=df, reason=reason)
-    ranks = centred_ranks(rows)
-    basis, triangle = np.linalg.qr(ranks[2:].T)
-    left = ranks[:2] - ranks[:2] @ basis @ basis.T
-    scale = np.square(ranks).sum(axis=1)
-    if reason := _dependence(np.square(left).sum(axis=1) / scale[:2], triangle, scale[2:]):
-        return Partial(n=n, df=df, reason=reason)
-    x_left, y_left = left / np.linalg.norm(left, axis=1, keepdims=True)
-    rho = min(1.0, max(-1.0, float(x_left @ y_left)))
-    method = permutation_method(n, permutations)
-    return Partial(
-        rho=rho,
-        n=n,
-        df=df,
-        p_asymptotic=float(asymptotic_p(rho, n, k)),
-        p_permutation=_freedman_lane(x_left, y_left, basis, permutations, seed),
-        permutation_method=method,
-    )
-
-
 def leave_one_out(x: ArrayLike, y: ArrayLike) -> LeaveOneOut:
     """rho with each model left out in turn; leaving one out is the resample with counts 1 - I."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
@@ -305,122 +224,6 @@ def leave_one_out(x: ArrayLike, y: ArrayLike) -> LeaveOneOut:
         high=float(np.nanmax(rho)),
         most_influential=int(np.nanargmax(moved)),
     )
-
-
-def correlate(
-    x: ArrayLike,
-    y: ArrayLike,
-    controls: Mapping[str, ArrayLike] | None = None,
-    permutations: int = 10_000,
-    resamples: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Correlation:
-    """All that is reported on one score x and one target y; models with NaN in either are dropped.
-
-    ``controls`` maps a name to what a partial correlation controls for: [n], or [k, n] for
-    several at once. ``loo_most_influential`` is a position in x as it was given. With fewer than
-    four models, or a constant side, everything is NaN and ``reason`` says why.
-    """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    used = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
-    partials = {
-        name: partial_spearman(x, y, control, permutations, seed)
-        for name, control in (controls or {}).items()
-    }
-    x, y = x[used], y[used]
-    if reason := _too_poor(np.stack([x, y]), FEWEST):
-        return Correlation(n=used.size, partials=partials, reason=reason)
-    test = permutation_p(x, y, permutations, seed)
-    rho = float(test.rho)
-    fisher = fisher_interval(rho, used.size, level)
-    wide = bonett_wright_interval(rho, used.size, level)
-    bootstrap = paired_bootstrap(x, y, resamples, seed)
-    percentile = percentile_interval(bootstrap.draws[:, 0, 0], level)
-    without = leave_one_out(x, y)
-    culprit = without.most_influential
-    return Correlation(
-        n=used.size,
-        rho=rho,
-        p_permutation=float(test.p),
-        permutation_method=test.method,
-        p_asymptotic=float(asymptotic_p(rho, used.size)),
-        fisher_low=float(fisher.low),
-        fisher_high=float(fisher.high),
-        bonett_wright_low=float(wide.low),
-        bonett_wright_high=float(wide.high),
-        bootstrap_low=float(percentile.low),
-        bootstrap_high=float(percentile.high),
-        bootstrap_valid=int(bootstrap.valid[0, 0]),
-        loo_low=without.low,
-        loo_high=without.high,
-        loo_most_influential=None if culprit is None else int(used[culprit]),
-        partials=partials,
-    )
-
-
-def _shuffles(codes: np.ndarray, permutations: int, seed: int) -> Iterator[np.ndarray]:
-    """Blocks [rows, n] of permuted codes (whole numbers from 0): all n! orders where those are few.
-
-    Random orders come from sorting words with random high bits and a code in the low ones, which
-    numpy does with vector instructions: twice as fast as ``Generator.permuted``.
-    """
-    if permutations < 1:
-        raise ValueError(f"{permutations} permutations: at least 1 is needed")
-    rows = max(2, CHUNK // codes.size // 2 * 2)
-    if permutation_method(codes.size, permutations) == "exact":
-        orders = itertools.permutations(codes.tolist())
-        while block := list(itertools.islice(orders, rows)):
-            yield np.array(block)
-        return
-    rng = np.random.default_rng([seed, PERMUTE])
-    low = (1 << int(codes.max()).bit_length()) - 1
-    word = np.dtype("<u4" if low < 1024 else "<u8")
-    # This common first shuffle makes every row uniform even where the random bits of two words tie.
-    codes = np.tile(rng.permutation(codes).astype(word), (rows, 1))
-    for start in range(0, permutations, rows):
-        size = min(rows, permutations - start)
-        words = _random_words(size * codes.shape[1], word, rng).reshape(size, -1)
-        words &= word.type(np.iinfo(word).max - low)
-        words |= codes[:size]
-        words.sort(axis=1)
-        words &= word.type(low)
-        yield words
-
-
-def _random_words(count: int, word: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """``count`` words of random bits; 32-bit words come two from a draw."""
-    draws = -(-count * word.itemsize // 8)
-    bits = rng.integers(1 << 64, size=draws, dtype=np.uint64).astype("<u8", copy=False)
-    return bits.view(word)[:count]
-
-
-def _share(extreme: ArrayLike, used: int, method: str) -> Array:
-    """p from the number of permutations at least as extreme as what was observed."""
-    count = np.asarray(extreme, dtype=np.float64)
-    return count / used if method == "exact" else (1 + count) / (used + 1)
-
-
-def _freedman_lane(
-    x_left: Array, y_left: Array, basis: Array, permutations: int, seed: int
-) -> float:
-    """Permutation p for unit residuals of x and y on the space spanned by ``basis`` [n, k].
-
-    x's residuals are orthogonal to that space, so only the length of y's permuted residuals
-    has to be freed of it: |M e_b|^2 = |e_b|^2 - |Q' e_b|^2.
-    """
-    observed = abs(float(x_left @ y_left))
-    extreme = 0
-    for order in _shuffles(np.arange(y_left.size), permutations, seed):
-        shuffled = y_left.take(order.astype(np.intp))
-        length = 1 - np.square(shuffled @ basis).sum(axis=1)
-        reach = (observed - TOLERANCE) * np.sqrt(np.maximum(length, 0))
-        # Nothing left of a permutation once freed of the controls: counted against us.
-        beyond = (np.abs(shuffled @ x_left) >= reach) | (length <= TOLERANCE)
-        extreme += int(np.count_nonzero(beyond))
-    method = permutation_method(y_left.size, permutations)
-    used = math.factorial(y_left.size) if method == "exact" else permutations
-    return float(_share(extreme, used, method))
 
 
 def _tail(level: float) -> float:
@@ -441,7 +244,7 @@ def _tanh_interval(rho: Array, variance: Array, n: int, level: float) -> Interva
     return Interval(low=np.tanh(z - reach), high=np.tanh(z + reach))
 
 
-def _too_poor(rows: Array, fewest: int) -> str:
+def unusable(rows: Array, fewest: int) -> str:
     """Why rows of (x, y, controls...) allow no correlation, or nothing."""
     if rows.shape[1] < fewest:
         return f"{rows.shape[1]} models are too few: at least {fewest} are needed"
@@ -450,14 +253,4 @@ def _too_poor(rows: Array, fewest: int) -> str:
             return f"{name} is the same for all {row.size} models"
     if any(np.all(row == row[0]) for row in rows[2:]):
         return f"a control is the same for all {rows.shape[1]} models"
-    return ""
-
-
-def _dependence(left: Array, triangle: Array, scale: Array) -> str:
-    """Why a partial correlation is undefined: controls that determine each other, x or y."""
-    if np.any(np.square(np.diag(triangle)) <= TOLERANCE * scale):
-        return "the ranks of the controls determine each other"
-    for share, name in zip(left, ("score", "target"), strict=True):
-        if share <= TOLERANCE:
-            return f"the ranks of the {name} are determined by the controls"
     return ""

@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri, stdtr
 
 NAN = float("nan")
 FEWEST = 4  # every formula here divides by n - 3
+ALPHA = 0.05  # of each one-sided test of equivalence
 FARTHEST = 40.0  # standard errors beyond which a p is zero in double precision
 
 
@@ -121,29 +122,21 @@ def difference_interval(
     return DifferenceInterval(difference=r1 - r2, low=low, high=high, level=level)
 
 
-def tost(
-    r1: float,
-    r2: float,
-    r12: float,
-    n: int,
-    margin: float,
-    alpha: float = 0.05,
-    ranks: bool = False,
-) -> Equivalence:
+def tost(r1: float, r2: float, r12: float, n: int, margin: float) -> Equivalence:
     """Two one-sided tests of |r1 - r2| >= margin, by inverting ``difference_interval``.
 
-    Equivalent where the interval of level 1 - 2 alpha lies inside (-margin, margin); p is the
+    Equivalent where the interval of level 1 - 2 ``ALPHA`` lies inside (-margin, margin); p is the
     least alpha at which it would (Schuirmann 1987).
     """
     if margin <= 0:
         raise ValueError(f"margin {margin}: must be positive")
-    interval = difference_interval(r1, r2, r12, n, 1 - 2 * alpha, ranks)
+    interval = difference_interval(r1, r2, r12, n, 1 - 2 * ALPHA)
 
     def tail(border: float) -> float:
         """The p at which a limit of the one-sided interval touches a border."""
 
         def beyond(reach: float) -> float:
-            return _limit(r1, r2, r12, n, reach, ranks) - border
+            return _limit(r1, r2, r12, n, reach, ranks=False) - border
 
         if beyond(-FARTHEST) > 0:
             return 0.0
@@ -158,7 +151,7 @@ def tost(
         low=interval.low,
         high=interval.high,
         p=p,
-        equivalent=p < alpha,
+        equivalent=p < ALPHA,
     )
 
 

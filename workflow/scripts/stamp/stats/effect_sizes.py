@@ -14,7 +14,7 @@ from stamp.stats.ranks import Array
 
 NAN = float("nan")
 RESAMPLE = 6  # a tag that keeps the random streams of one seed apart
-EXACT_SIZE = 50  # models a group up to which Mann and Whitney's distribution is enumerated
+EXACT_SIZE = 50  # models per group up to which Mann and Whitney's distribution is enumerated
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ def cliffs_delta(
     either: at -1 and 1 the interval is a point, which says nothing of its uncertainty.
     """
     a, b = _groups(first, second)
-    return effects(a, b, *_counts(a.size, b.size, resamples, seed), level)[0]
+    of_a, of_b = _counts(a.size, b.size, resamples, seed)
+    return effects(a, b, of_a, of_b, level)[0]
 
 
 def mean_difference(
@@ -73,7 +74,8 @@ def mean_difference(
 ) -> Effect:
     """The first group's mean minus the second's; percentile interval, groups resampled apart."""
     a, b = _groups(first, second)
-    return effects(a, b, *_counts(a.size, b.size, resamples, seed), level)[1]
+    of_a, of_b = _counts(a.size, b.size, resamples, seed)
+    return effects(a, b, of_a, of_b, level)[1]
 
 
 def effects(a: Array, b: Array, of_a: Array, of_b: Array, level: float) -> tuple[Effect, Effect]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stamp.stats import effect_sizes as effect
-from stamp.stats.correlation import CHUNK
 from stamp.stats.effect_sizes import Effect, MannWhitney
+from stamp.stats.permutations import CHUNK
 from stamp.stats.ranks import Array, centred_ranks, mid_ranks
 
 LARGEST = 2_500  # n m up to which all ways to choose the first group are counted
@@ -22,7 +22,7 @@ SLACK = 1e-12  # squares over sizes are not whole numbers: equal statistics may 
 class Resampler:
     """Resamples of several groups, each by itself, that many comparisons of the groups share.
 
-    Drawing is most of the time that the effects of ``stamp.stats.effect_sizes`` take; here a group of a size is
+    Drawing takes most of the time of the effects in ``stamp.stats.effect_sizes``; here a group is
     drawn once, whatever is measured of it and whichever group it is compared with.
     """
 
@@ -44,8 +44,8 @@ class Resampler:
     def effects(self, groups: Sequence[Array], i: int, j: int) -> tuple[Effect, Effect]:
         """Cliff's delta and the difference of means of two groups, with percentile intervals.
 
-        As ``stamp.stats.effect_sizes`` defines them. Where two groups do not overlap, no resample does: the
-        interval of delta is then a point, which says nothing of its uncertainty.
+        As ``stamp.stats.effect_sizes`` defines them. Where two groups do not overlap, no resample
+        does: the interval of delta is then a point, which says nothing of its uncertainty.
         """
         a, b = groups[i], groups[j]
         of_a, of_b = self.counts(i, a.size), self.counts(j, b.size)

@@ -19,7 +19,7 @@ SLACK = 1e-12  # correlations of the same ranks may differ by rounding
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Share of draws in which the test rejects, with its standard error, one entry a true rho."""
+    """Share of draws in which the test rejects, with its standard error, one entry per true rho."""
 
     n: int
     rho: Array

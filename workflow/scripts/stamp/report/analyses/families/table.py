@@ -15,7 +15,8 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, shown_outcomes, values
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import CHUNK, FEWEST, percentile_interval
+from stamp.stats.correlation import FEWEST, percentile_interval
+from stamp.stats.permutations import CHUNK
 from stamp.stats.ranks import comparisons, resampled_spearman, spearman
 
 TABLE = {

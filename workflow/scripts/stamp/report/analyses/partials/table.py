@@ -19,7 +19,8 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import values
 from stamp.report.paired import Paired
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import bonett_wright_interval, partial_spearman
+from stamp.stats.correlation import bonett_wright_interval
+from stamp.stats.partial_correlation import partial_spearman
 from stamp.stats.ranks import spearman
 
 SOURCE_METRIC, PARAMETERS, TEMPERATURE = "source metric", "parameters", "temperature"

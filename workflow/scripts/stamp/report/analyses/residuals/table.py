@@ -16,13 +16,13 @@ from stamp.report.analyses.probit.table import Lines, lines
 from stamp.report.analysis import AnalysisData
 from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import (
-    CHUNK,
     RESAMPLE,
     asymptotic_p,
     bonett_wright_interval,
     percentile_interval,
     permutation_p,
 )
+from stamp.stats.permutations import CHUNK
 from stamp.stats.ranks import mid_ranks, rank_correlation, spearman
 
 TABLE = {

@@ -12,11 +12,14 @@ import polars as pl
 
 from stamp.core.errors import UserError, suggest
 from stamp.paper.claims import Text
-from stamp.paper.printed import number
+from stamp.paper.printed_numbers import number
 from stamp.stats.ranks import Array
 
 FOLDER = Path(__file__).resolve().parents[4] / "resources" / "paper"
 INDEX = "index"
+TARGETS = ("vindr", "chexpert", "mimic")
+# rows of Table 2
+OURS, REFERENCE = "STAMP (ours)", "NIH AUROC (ref.)"
 
 
 @dataclass(frozen=True)

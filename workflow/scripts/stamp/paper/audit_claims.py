@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stamp.paper import consistency, cost, intervals, pools, power, scores, strata, theory
 from stamp.paper.claims import Claim
-from stamp.paper.tables import Paper
+from stamp.paper.printed_tables import Paper
 
 THEMES: dict[str, tuple[str, Callable[[Paper], list[Claim]]]] = {
     "scores": ("Scores of single models", scores.claims),

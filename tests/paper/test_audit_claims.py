@@ -12,10 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from stamp.paper import consistency, cost, intervals, power, scores, strata, theory
+from stamp.paper import (
+    consistency,
+    correlation_triples,
+    cost,
+    intervals,
+    power,
+    scores,
+    strata,
+    theory,
+)
 from stamp.paper.attainable import nearest_spearman, spearman_values, tied_spearman
 from stamp.paper.claims import DIFFERS, IMPOSSIBLE, NOT_CHECKABLE, REPRODUCED, Claim, Text
-from stamp.paper.tables import Paper, read, values
+from stamp.paper.printed_tables import Paper, read, values
 
 PAPER = read()
 THEMES = {
@@ -214,10 +223,10 @@ def test_columns_that_no_outcome_can_follow_explain_more_than_everything():
     first = rng.normal(size=12)
     columns = np.stack([first, first + 0.3 * rng.normal(size=12), rng.normal(size=12)])
     one = [(0.9, 0.9), (-0.9, -0.9), (0.0, 0.0)]
-    assert consistency.least_explained(columns, 11, one) > 1
+    assert correlation_triples.least_explained(columns, 11, one) > 1
     y = rng.normal(size=12)
     true = [stats.spearmanr(column, y).statistic for column in columns]
-    assert consistency.least_explained(columns, 12, [(r, r) for r in true]) <= 1
+    assert correlation_triples.least_explained(columns, 12, [(r, r) for r in true]) <= 1
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -231,38 +240,40 @@ def test_the_least_share_explained_is_the_one_that_an_optimiser_finds(seed):
     found = optimize.minimize(
         lambda r: r @ inverse @ r, middle, jac=lambda r: 2 * inverse @ r, bounds=ends, tol=1e-14
     )
-    assert consistency.least_explained(columns, 9, ends) == pytest.approx(found.fun, abs=1e-7)
+    assert correlation_triples.least_explained(columns, 9, ends) == pytest.approx(
+        found.fun, abs=1e-7
+    )
 
 
 @given(st.floats(0.3, 0.95), st.floats(0.3, 0.95), st.floats(-0.9, 0.95))
 def test_what_a_partial_correlation_implies_gives_that_partial_correlation(r1, r2, r12):
-    partial = consistency.partial_of(r1, r2, r12)
+    partial = correlation_triples.partial_of(r1, r2, r12)
     if 0.05 < abs(partial) < 0.999:
-        roots = consistency.implied_shared(r1, r2, partial)
+        roots = correlation_triples.implied_shared(r1, r2, partial)
         assert any(abs(root - r12) < 1e-5 for root in roots)
         for root in roots:
-            assert consistency.partial_of(r1, r2, root) == pytest.approx(partial, abs=1e-4)
+            assert correlation_triples.partial_of(r1, r2, root) == pytest.approx(partial, abs=1e-4)
 
 
 @given(st.floats(0.5, 0.98), st.floats(0.1, 0.97))
 def test_the_least_shared_correlation_is_where_the_partial_is_least(r1, share):
     partial = r1 * share
-    shared = consistency.least_shared(r1, partial)
+    shared = correlation_triples.least_shared(r1, partial)
     r2 = np.linspace(-0.9999, 0.9999, 20001)
     least = np.min((r1 - r2 * shared) / np.sqrt((1 - r2**2) * (1 - shared**2)))
     assert least == pytest.approx(partial, abs=1e-3)
 
 
 def test_a_partial_above_the_correlation_needs_nothing_in_common():
-    assert consistency.least_shared(0.5, 0.8) == 0
-    assert consistency.partial_of(0.5, -0.8, 0.0) > 0.8
+    assert correlation_triples.least_shared(0.5, 0.8) == 0
+    assert correlation_triples.partial_of(0.5, -0.8, 0.0) > 0.8
 
 
 def test_dollar_street_leaves_two_correlations_with_accuracy_and_both_give_its_partial():
-    spans = consistency.dollar_street(PAPER)
+    spans = correlation_triples.dollar_street(PAPER)
     assert len(spans) == 2
     for low, high in spans:
-        found = consistency.partial_of(0.940, 0.902, (low + high) / 2)
+        found = correlation_triples.partial_of(0.940, 0.902, (low + high) / 2)
         assert found == pytest.approx(0.804, abs=0.01)
 
 
@@ -287,7 +298,7 @@ def test_a_partial_that_nothing_leaves_room_for_is_impossible():
         .alias("rho")
     )
     paper = Paper({**paper.tables, "natural": natural}, PAPER.names)
-    assert consistency.objectnet(paper, "objectnet_partial_text").verdict == IMPOSSIBLE
+    assert correlation_triples.objectnet(paper, "objectnet_partial_text").verdict == IMPOSSIBLE
 
 
 # cost, theory, power

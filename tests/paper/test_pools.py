@@ -14,7 +14,7 @@ from stamp.data.adapters import nih
 from stamp.data.label_tables import shipped
 from stamp.paper import pools
 from stamp.paper.claims import DIFFERS, NOT_CHECKABLE, REPRODUCED, Claim
-from stamp.paper.tables import read
+from stamp.paper.printed_tables import read
 
 PAPER = read()
 TABLE = shipped("Data_Entry_2017_v2020.csv.gz")
@@ -91,7 +91,8 @@ def test_without_the_shipped_table_nothing_is_guessed(monkeypatch):
 @real
 def test_the_audit_imports_neither_torch_nor_torchxrayvision():
     program = (
-        "import sys; from stamp.paper.themes import audit; from stamp.paper.tables import read; "
+        "import sys; from stamp.paper.audit_claims import audit; "
+        "from stamp.paper.printed_tables import read; "
         "audit(read()); sys.exit(bool({'torch', 'torchxrayvision', 'timm'} & set(sys.modules)))"
     )
     library = Path(nih.__file__).parents[3]

@@ -18,7 +18,7 @@ from stamp.paper.claims import (
     table,
     unchecked,
 )
-from stamp.paper.printed import corners, number, numbers
+from stamp.paper.printed_numbers import corners, number, numbers
 
 
 @pytest.mark.parametrize(

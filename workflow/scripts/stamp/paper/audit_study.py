@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from stamp.core.errors import UserError
-from stamp.paper.found import FILES, MEDICAL, STUDIES
-from stamp.paper.printed import number
-from stamp.paper.tables import Paper
+from stamp.paper.audit_inputs import FILES, MEDICAL, STUDIES
+from stamp.paper.printed_numbers import number
+from stamp.paper.printed_tables import Paper
 
 PLAIN, MATCHED = "STAMP", "class-matched STAMP"
 # the study's target and score of each row of Table 1

@@ -11,12 +11,12 @@ import pytest
 from stamp.core.artifacts import write_table
 from stamp.core.errors import UserError
 from stamp.data.label_tables import shipped
+from stamp.paper.audit_claims import THEMES, audit
+from stamp.paper.audit_inputs import finished_studies, training_list
+from stamp.paper.audit_study import beside
 from stamp.paper.claims import VERDICTS, table
-from stamp.paper.found import finished_studies, training_list
 from stamp.paper.page import markdown, page
-from stamp.paper.study import beside
-from stamp.paper.tables import read
-from stamp.paper.themes import THEMES, audit
+from stamp.paper.printed_tables import read
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = read()

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from stamp.core.errors import UserError
-from stamp.paper.printed import number, numbers
-from stamp.paper.tables import FOLDER, read, values
+from stamp.paper.printed_numbers import number, numbers
+from stamp.paper.printed_tables import FOLDER, read, values
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = read()
