@@ -10,7 +10,7 @@ import polars as pl
 from stamp.cli.check_data.labels import check_splits
 from stamp.cli.check_data.pairs import eligible
 from stamp.cli.data_argument import Configuration, of_dataset
-from stamp.cli.findings import ERROR, NOTE, WARNING, Report, plural
+from stamp.cli.report_lines import ERROR, NOTE, WARNING, Report, plural
 from stamp.config.plan import Study
 from stamp.core.errors import UserError
 from stamp.data.views import check_order, label_columns, labels, select
