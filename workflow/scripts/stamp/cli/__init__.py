@@ -1,7 +1,7 @@
-"""The commands of ``python -m stamp``, one module each.
+"""The commands of ``python -m stamp``: one module each, or one folder for a larger one.
 
-A module has ``HELP``, one line; ``arguments(parser)``, which adds its arguments; and
-``run(arguments)``, which does the work and returns the exit code or None. A module's name with
+A command has ``HELP``, one line; ``arguments(parser)``, which adds its arguments; and
+``run(arguments)``, which does the work and returns the exit code or None. The module's name with
 hyphens is the command's. Heavy imports belong inside ``run``: listing the commands stays quick.
 """
 

@@ -1,4 +1,4 @@
-"""Types of commands' arguments: what is out of range is argparse's own line, before any work."""
+"""Types of commands' arguments: a value out of range is refused by argparse, before any work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def at_least(least: int) -> Callable[[str], int]:
         except ValueError:
             found = least - 1
         if found < least:
-            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of {least} or more")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
         return found
 
     return whole
@@ -33,7 +33,7 @@ def between(low: float, high: float = math.inf) -> Callable[[str], float]:
             found = math.nan
         if not low < found < high:
             end = "" if math.isinf(high) else f" and below {high:g}"
-            raise argparse.ArgumentTypeError(f"'{text}' is no number above {low:g}{end}")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number above {low:g}{end}")
         return found
 
     return number
@@ -48,5 +48,5 @@ def mapping(text: str) -> dict[str, Any]:
     except yaml.YAMLError:
         found = None
     if not isinstance(found, dict):
-        raise argparse.ArgumentTypeError(f"'{text}' is no mapping such as {{layers: [1, 1]}}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a mapping such as {{layers: [1, 1]}}")
     return found

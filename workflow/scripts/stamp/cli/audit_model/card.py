@@ -8,8 +8,8 @@ from textwrap import wrap
 from typing import Any
 
 from stamp.cli.audit_model.standing import Standing
-from stamp.cli.findings import plural
 from stamp.cli.one_model import Audit
+from stamp.cli.report_lines import plural
 from stamp.config.study import Study
 from stamp.data.pairs import pool
 from stamp.report.leaderboard import flags

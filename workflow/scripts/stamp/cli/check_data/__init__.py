@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     from stamp.cli.check_data.interval import Wanted
     from stamp.cli.check_data.readiness import Request, report_on
     from stamp.cli.data_argument import read_options
-    from stamp.cli.findings import ERROR
+    from stamp.cli.report_lines import ERROR
     from stamp.config.plan import read_project
 
     settings = read_project()
