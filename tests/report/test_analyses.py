@@ -10,14 +10,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from figures_check import artists, axes_of, check_texts
+from made_up_study import (
+    KINDS,
+    LONG,
+    NUMBERS,
+    SETTINGS,
+    TEXTS,
+    TITLES,
+    declared,
+    evaluated,
+    one,
+    replaced,
+    study,
+)
 from scipy.special import softmax
 from scipy.stats import norm, spearmanr
-from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure
 import score
-from stamp.config.metrics import COLUMNS as METRIC_COLUMNS
 from stamp.core.artifacts import ids_digest, read_table, write_arrays, write_json, write_table
 from stamp.inference.outputs import Outputs
 from stamp.report import correlate as agreement
@@ -32,7 +44,6 @@ from stamp.report.analyses.temperature import table as temperature
 from stamp.report.analysis import NO_TARGETS, AnalysisData
 from stamp.scoring.score import N_PAIRS, ScoreSettings, score_at_n_pairs, score_pool
 
-SETTINGS = {"permutations": 400, "resamples": 200, "level": 0.9}
 MODULES = {
     "corruptions": corruptions,
     "strata": strata,
@@ -41,109 +52,6 @@ MODULES = {
     "temperature": temperature,
 }
 FIGURES = {"n_pairs": counts_figure, "strata": strata_figure}
-KINDS = ("blur", "jpeg_compression", "snow")
-NUMBERS = (20, 50, 80)
-TITLES = {"c": "Corruptions", "street": "Dollar Street", "plain": "Photographs"}
-TEXTS = {
-    "title": "A study",
-    "notice": "Made up.",
-    "task": "multiclass",
-    "level": 0.9,
-    "targets": TITLES,
-    "matched": [],
-    "relabelled": [],
-}
-
-
-def evaluated(model: str, view: str, values: dict[str, float | None]) -> list[dict[str, Any]]:
-    common = {"model": model, "view": view, "metric": "top1", "se": 0.01, "n": 100}
-    rows = [{**common, "domain": name, "class": "top1", "value": v} for name, v in values.items()]
-    return [*rows, {**common, "domain": "all", "class": "n01440764", "value": 0.111}]
-
-
-def study(
-    count: int = 12,
-    numbered: bool = True,
-    targets: bool = True,
-    excluded: dict[int, tuple[str, ...]] | None = None,
-    degenerate: tuple[int, ...] = (),
-    contaminated: dict[int, str] | None = None,
-    label: str = "Model {}",
-    **texts: Any,
-) -> AnalysisData:
-    """A made-up study: two targets with numbered domains, one without, and noise in everything."""
-    rng = np.random.default_rng(7)
-    keys = [f"m{i:02d}" for i in rng.permutation(count)]
-    excluded = {1: ("temperature",), 4: ("temperature", "chance")} if excluded is None else excluded
-    quality = rng.permutation(np.linspace(0.2, 0.9, count))
-    rows: list[dict[str, Any]] = []
-    for key, q in zip(keys, quality, strict=True):
-        rows += evaluated(key, "source", {"all": q + 0.1 * rng.random()})
-        if not targets:
-            continue
-        blurs = {f"{k}-{s}": q - 0.05 * s + rng.random() for k in KINDS for s in range(1, 4)}
-        incomes = {f"income-{s}": q / 2 + 0.1 * s + 0.4 * rng.random() for s in range(1, 5)}
-        if numbered:
-            rows += evaluated(key, "c", {"all": q, **blurs, "uci": 0.5})
-            rows += evaluated(key, "street", {"all": q, **incomes, "region-af": 0.4})
-        rows += evaluated(key, "plain", {"all": q + 0.3 * rng.random()})
-    evaluations = pl.DataFrame(rows, infer_schema_length=None)
-    how = {"c": "kind", "street": "whole"}
-    raw = quality + 0.6 * rng.random(count)
-    told = [excluded.get(i, ()) for i in range(count)]
-    sound = [None if i in degenerate else float(raw[i]) for i in range(count)]
-    board = pl.DataFrame(
-        {
-            "model": keys,
-            "stamp": pl.Series(sound, dtype=pl.Float64),
-            "raw": raw,
-            "exact_stamp": raw,
-            "parameters": rng.integers(10, 1000, count),
-            "degenerate": [i in degenerate for i in range(count)],
-            **{
-                f"excluded_{rule}": pl.Series(
-                    [f"by {rule}" if rule in one else None for one in told], dtype=pl.String
-                )
-                for rule in ("temperature", "chance")
-            },
-            "contaminated": pl.Series(
-                [(contaminated or {}).get(i) for i in range(count)], dtype=pl.String
-            ),
-        }
-    ).with_columns(excluded="excluded_temperature")
-    scored = [
-        {"model": key, "number": n, "stamp": s, "raw": r, "low": s - 1 / n, "high": s + 2 / n}
-        for i, key in enumerate(keys)
-        for n in NUMBERS
-        for r in [float(raw[i] + (rng.normal(0, 0.1) if n < NUMBERS[-1] else 0))]
-        for s in [r]
-        if i not in degenerate
-    ]
-    return AnalysisData(
-        scores=board,
-        outcomes=outcomes.outcomes(evaluations, how),
-        evaluations=evaluations,
-        n_pairs=pl.DataFrame(
-            [{**row, "within": 0.1, "total": 0.5} for row in scored], schema=N_PAIRS
-        ),
-        metrics=pl.DataFrame(schema={"model": pl.String, **METRIC_COLUMNS}),
-        calibrations={
-            key: {"model": key, "value": 1 + i / 4, "bound": None, "performance": i / 100}
-            for i, key in enumerate(keys)
-        },
-        models={
-            key: {
-                "label": label.format(i),
-                "family": f"family {i % 5}",
-                "objective": ("supervised", "self-supervised")[i % 2],
-                "regime": "plain",
-            }
-            for i, key in enumerate(keys)
-        },
-        texts={**TEXTS, **texts},
-        settings=SETTINGS,
-        seed=3,
-    )
 
 
 def value(data: AnalysisData, model: str, view: str, domain: str) -> float:
@@ -151,19 +59,8 @@ def value(data: AnalysisData, model: str, view: str, domain: str) -> float:
     return data.evaluations.filter(keep & (pl.col("class") == "top1"))["value"][0]
 
 
-def one(table: pl.DataFrame, **where: Any) -> dict[str, Any]:
-    rows = table.filter([pl.col(name) == wanted for name, wanted in where.items()])
-    assert len(rows) == 1, rows
-    return rows.row(0, named=True)
-
-
 def raw_scores(data: AnalysisData) -> dict[str, float]:
     return dict(data.scores.select("model", "raw").iter_rows())
-
-
-def declared(data: AnalysisData) -> list[str]:
-    keep = pl.col("excluded_temperature").is_null() & ~pl.col("degenerate")
-    return data.scores.filter(keep)["model"].to_list()
 
 
 def rho(data: AnalysisData, models: list[str], truth: dict[str, float]) -> float:
@@ -309,11 +206,6 @@ def test_a_kind_that_a_model_lacks_a_severity_of_leaves_that_model_out() -> None
     assert one(table, models="all", corruption="snow")["n"] == 11
     assert one(table, models="all", corruption="blur")["n"] == 12
     assert one(table, models="all", corruption="mean")["n"] is None
-
-
-def replaced(data: AnalysisData, **changes: Any) -> AnalysisData:
-    parts = {name: getattr(data, name) for name in AnalysisData.__dataclass_fields__}
-    return AnalysisData(**{**parts, **changes})
 
 
 def test_too_few_models_give_reasons_and_no_number() -> None:
@@ -711,24 +603,12 @@ def test_the_main_table_has_all_three_intervals() -> None:
 # Figures -----------------------------------------------------------------------------------------
 
 
-def lines(axes: Any, kind: str) -> dict[str, Any]:
-    return {
-        line.get_gid().removeprefix(f"{kind}:"): line
-        for line in axes.lines
-        if (line.get_gid() or "").startswith(f"{kind}:")
-    }
-
-
-def axes_of(figure: Any, label: str) -> Any:
-    return next(axes for axes in figure.axes if axes.get_label() == label)
-
-
 def test_the_figure_of_counts_shows_each_rho_interval_and_width_of_its_tables() -> None:
     data = study()
     table, models = counts.table(data), counts.models(data)
     figure = counts_figure.draw(table, models, data.texts)
     axes = axes_of(figure, "rho")
-    marks, bars = lines(axes, "rho"), lines(axes, "interval")
+    marks, bars = artists(axes, "rho"), artists(axes, "interval")
     rows = table.filter(pl.col("models") == "declared").drop_nulls("rho")
     assert len(marks) == len(rows) == 3 * 6  # one of the seven outcomes is the same for all
     assert [text.get_text() for text in axes.texts] == ["\u03c1 undefined"]
@@ -739,10 +619,10 @@ def test_the_figure_of_counts_shows_each_rho_interval_and_width_of_its_tables() 
         assert marks[gid].get_ydata()[0] == bars[gid].get_ydata()[0]
     heights = [marks[f"plain:{n}"].get_ydata()[0] for n in NUMBERS]
     assert heights == sorted(heights)
-    sources = lines(axes, "source")
+    sources = artists(axes, "source")
     plain = one(rows, outcome="plain", number=80)
     assert sources["plain"].get_xdata()[0] == plain["source_metric_rho"]
-    drawn = lines(axes_of(figure, "width"), "width")
+    drawn = artists(axes_of(figure, "width"), "width")
     assert set(drawn) == set(declared(data))
     first = next(iter(drawn.values()))
     assert list(first.get_ydata()) == pytest.approx([3 / n for n in NUMBERS])
@@ -756,7 +636,7 @@ def test_the_figure_of_strata_shows_each_models_values_and_each_rho() -> None:
     figure = strata_figure.draw(table, models, data.texts)
     for target, labels in (("street", 4), ("c", 3)):
         axes = axes_of(figure, f"models:{target}")
-        drawn = lines(axes, "line")
+        drawn = artists(axes, "line")
         rows = models.filter(pl.col("target") == target)
         for (model,), own in rows.group_by("model", maintain_order=True):
             line = drawn[str(model)]
@@ -770,17 +650,14 @@ def test_the_figure_of_strata_shows_each_models_values_and_each_rho() -> None:
         )
         for row in found.iter_rows(named=True):
             stratum = str(row["stratum"])
-            assert lines(right, "rho")[stratum].get_ydata()[0] == row["rho"]
-            ends = lines(right, "interval")[stratum].get_ydata()
+            assert artists(right, "rho")[stratum].get_ydata()[0] == row["rho"]
+            ends = artists(right, "interval")[stratum].get_ydata()
             assert list(ends) == [row["low"], row["high"]]
-            source = lines(right, "source")[stratum].get_ydata()[0]
+            source = artists(right, "source")[stratum].get_ydata()[0]
             assert source == row["source_metric_rho"]
     words = " ".join(text.get_text() for text in axes_of(figure, "sheet").texts)
     gap = one(table, models="declared", target="street", what="absolute gap")
     assert f"income-4 minus income-1: \u03c1 = {gap['rho']:.2f}".replace("-0", "\u22120") in words
-
-
-LONG = "A network with a very long name, pretrained elsewhere and fine-tuned here, seed {}"
 
 
 @pytest.mark.parametrize("name", FIGURES)

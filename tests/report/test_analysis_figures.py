@@ -14,12 +14,11 @@ import polars as pl
 import pytest
 from benchmarks.made_up import study
 from benchmarks.made_up_profiles import profiles
+from figures_check import check_texts, texts_of
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from test_figures import _check_texts as check_texts
-from test_figures import texts_of
 
 from stamp.config.analyses import ANALYSES
 from stamp.config.plan import read_plan

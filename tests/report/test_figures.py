@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import polars as pl
 import pytest
+from figures_check import artists, axes_of, check_texts, texts_of
 from scipy import stats
 
 from figure import main
@@ -97,23 +98,6 @@ def study(
     about = {"title": "A study", "notice": "Made up.", "task": "multilabel", "targets": titles}
     outcomes_table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     return FigureData(scores, outcomes_table, correlations, intervals, models, {**about, **texts})
-
-
-def artists(axes, kind):
-    """The data of every artist of a kind, by the rest of its name."""
-    return {
-        line.get_gid().removeprefix(f"{kind}:"): line
-        for line in axes.lines
-        if (line.get_gid() or "").startswith(f"{kind}:")
-    }
-
-
-def axes_of(figure, label):
-    return next(axes for axes in figure.axes if axes.get_label() == label)
-
-
-def texts_of(figure):
-    return [text.get_text() for axes in figure.axes for text in axes.texts if text.get_text()]
 
 
 def expected_scores(data):
@@ -327,38 +311,9 @@ def test_a_study_without_source_metric_or_scores_is_still_drawn():
     )
     for name, module in FIGURES.items():
         figure, table = module.draw(blind)
-        _check_texts(figure)
+        check_texts(figure)
         assert len(table) == (0 if name == "targets" else 6)
     assert texts_of(forest.draw(blind)[0]).count("no score") == 6
-
-
-def _shown(axes):
-    """The texts of a frame that can be seen, with the labels of the ticks inside its limits."""
-    found = [*axes.texts]
-    if axes.axison:
-        found += [axes.xaxis.label, axes.yaxis.label]
-        for axis, at, limits in (
-            (axes.xaxis, 0, axes.get_xlim()),
-            (axes.yaxis, 1, axes.get_ylim()),
-        ):
-            labels = axis.get_ticklabels()
-            found += [one for one in labels if min(limits) <= one.get_position()[at] <= max(limits)]
-    return [text for text in found if text.get_text()]
-
-
-def _check_texts(figure):
-    """No text overlaps another, none is cut off."""
-    with style.look():
-        renderer = figure.canvas.get_renderer()
-        figure.draw(renderer)
-        found = [text for axes in figure.axes for text in _shown(axes)]
-        boxes = np.array([text.get_window_extent(renderer).extents for text in found])
-    canvas = np.array(figure.canvas.get_width_height())
-    outside = (boxes[:, :2] < 0).any(axis=1) | (boxes[:, 2:] > canvas).any(axis=1)
-    assert [found[i].get_text() for i in np.flatnonzero(outside)] == []
-    apart = (boxes[:, None, 2:] <= boxes[None, :, :2] + 1).any(axis=2)
-    clash = np.triu(~(apart | apart.T), 1)
-    assert [(found[i].get_text(), found[j].get_text()) for i, j in np.argwhere(clash)] == []
 
 
 LONG = "A network with a very long name, pretrained elsewhere and fine-tuned here, seed {}"
@@ -381,7 +336,7 @@ LONG = "A network with a very long name, pretrained elsewhere and fine-tuned her
     ids=["small", "two", "many", "long", "nine", "none", "one", "degenerate", "gaps"],
 )
 def test_no_text_overlaps_another_or_is_cut_off(name, options):
-    _check_texts(FIGURES[name].draw(study(**options))[0])
+    check_texts(FIGURES[name].draw(study(**options))[0])
 
 
 @pytest.mark.parametrize("count", [1, 3, 5])

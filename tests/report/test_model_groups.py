@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from figures_check import artists, axes_of, check_texts
+from made_up_study import one, replaced
 from scipy import stats
-from test_analyses import axes_of, lines, one, replaced
-from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure
@@ -486,7 +486,7 @@ def test_a_kind_that_is_not_there_is_missing_with_the_reason_and_leaves_the_othe
         ("objectives", {"keys": ["resnet18", "resnet34"]}, "all models have the same objective"),
         ("regimes", {"keys": ["resnet18", "resnet34"]}, "all models have the same regime"),
         ("backbones", {"keys": ["resnet18", "vit-base"]}, backbones.ALONE),
-        ("backbones", {"targets": ()}, backbones.NO_TARGETS),
+        ("backbones", {"targets": ()}, NO_TARGETS),
         ("ablation", {"targets": ()}, NO_TARGETS),
         ("pair_kinds", {"also": (), "synthetic": False}, kinds.NOTHING),
     ],
@@ -567,7 +567,7 @@ def test_every_model_is_a_point_at_its_value_in_the_row_of_its_stratum(name: str
     figure = FIGURES[name].draw(table, models, data.texts)
     for of in ("stamp", "vindr", "mean"):
         axes = axes_of(figure, of)
-        points, means = lines(axes, "point"), lines(axes, "mean")
+        points, means = artists(axes, "point"), artists(axes, "mean")
         rows = models.filter(pl.col("of") == of)
         assert set(points) == set(rows["model"]) == set(ZOO)
         for row in rows.iter_rows(named=True):
@@ -598,7 +598,7 @@ def test_the_figure_of_backbones_has_each_model_and_its_rank() -> None:
     table, models = backbones.table(data), backbones.models(data)
     figure = FIGURES["backbones"].draw(table, models, data.texts)
     axes = axes_of(figure, "ViT-B/16:vindr")
-    points = lines(axes, "point")
+    points = artists(axes, "point")
     truth = outcome(data, "vindr")
     keys = backbones.shared(data)["ViT-B/16"]
     assert {key: line.get_xdata()[0] for key, line in points.items()} == {
@@ -623,7 +623,7 @@ def test_bars_are_the_tables_rhos_with_their_intervals(name: str, column: str) -
     assert len(bars) == len(rows) == 4
     for row in rows.iter_rows(named=True):
         assert bars[row[column]].get_width() == row["rho"]
-        ends = lines(axes, "interval")[row[column]].get_xdata()
+        ends = artists(axes, "interval")[row[column]].get_xdata()
         assert list(ends) == [row["low"], row["high"]]
 
 
@@ -632,7 +632,7 @@ def test_the_scatter_of_kinds_has_each_models_two_scores() -> None:
     models = kinds.models(data)
     figure = FIGURES["pair_kinds"].draw(kinds.table(data), models, data.texts)
     for other in "LCS":
-        points = lines(axes_of(figure, f"T{other}"), "point")
+        points = artists(axes_of(figure, f"T{other}"), "point")
         for row in models.iter_rows(named=True):
             spot = points[row["model"]]
             assert (spot.get_xdata()[0], spot.get_ydata()[0]) == (row["T"], row[other])

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 import pytest
 from benchmarks.made_up_profiles import DRAWS, profile
+from figures_check import artists, axes_of, check_texts
+from made_up_study import LONG, TEXTS, TITLES, declared, one, study
 from scipy.stats import page_trend_test, rankdata, spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import RidgeCV
-from test_analyses import LONG, TEXTS, TITLES, axes_of, declared, lines, one, study
-from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure
@@ -486,22 +486,22 @@ def test_the_figures_of_gaps_and_nuisance_show_their_tables() -> None:
     table, rows = nuisance.table(data), nuisance.models(data)
     figure = nuisance_figure.draw(table, rows, data.texts)
     own = rows.filter((pl.col("augmentation") == "composite") & pl.col("ratio").is_not_null())
-    points = lines(axes_of(figure, "points:stamp"), "point")
+    points = artists(axes_of(figure, "points:stamp"), "point")
     assert set(points) == set(own["model"])
     for row in own.to_dicts():
         assert points[row["model"]].get_xdata()[0] == row["ratio"]
         assert points[row["model"]].get_ydata()[0] == row["stamp"]
-    rho = lines(axes_of(figure, "rho"), "rho")
+    rho = artists(axes_of(figure, "rho"), "rho")
     assert rho["mean:flip"].get_xdata()[0] == pytest.approx(
         one(table, models="declared", outcome="mean", augmentation="flip")["rho"]
     )
     data = profiled("gaps")
     table = gaps.table(data)
     figure = gaps_figure.draw(table, gaps.models(data), data.texts)
-    drawn = lines(axes_of(figure, "scores"), "line")
+    drawn = artists(axes_of(figure, "scores"), "line")
     key = declared(data)[0]
     assert list(drawn[key].get_ydata()) == pytest.approx(
         [known(data, "stamp", gap, [key])[0] for gap in ("1", "2", "10")]
     )
     row = one(table, models="declared", outcome=STAMP, gap=10)
-    assert lines(axes_of(figure, "rho"), "rho")["stamp:10"].get_ydata()[0] == row["rho"]
+    assert artists(axes_of(figure, "rho"), "rho")["stamp:10"].get_ydata()[0] == row["rho"]

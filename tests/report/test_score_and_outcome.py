@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 from benchmarks.made_up import study as made_up
+from figures_check import check_texts
 from scipy.stats import norm, rankdata, spearmanr, t
-from test_figures import _check_texts as check_texts
 
 import analysis
 import analysis_figure

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from test_baselines import MODELS, one, study
+from made_up_metrics import MODELS, study
+from made_up_study import one
 
 import timings as script
 from stamp.core.artifacts import read_table, write_json, write_table

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from figures_check import check_texts
 from matplotlib.figure import Figure
-from test_figures import _check_texts as check_texts
 
 from stamp.config.plan import read_plan
 from stamp.core.artifacts import write_json
