@@ -1,10 +1,10 @@
 """How often a partial correlation given a noisy source metric finds an effect that is not there.
 
 Made-up zoos of models. Their true source accuracies follow a normal distribution on the probit
-scale around 80 %, and are measured on some hundred images, each model on its own. Scores and
-outcomes depend on the true accuracy, and on each other only where there is an effect. Three
-estimates are compared: the plain partial Spearman correlation with its t test; SIMEX with a
-jackknife t test; and ``stamp.stats.noisy_control``, which the workflow uses.
+scale around 80 %, and are measured with the error of 500 or 2,000 images. Scores and outcomes
+depend on the true accuracy, and on each other only where there is an effect. Three estimates are
+compared: the plain partial Spearman correlation with its t test; SIMEX with a jackknife t test; and
+the corrected one of ``stamp.stats.noisy_control``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Design:
     def name(self) -> str:
         """What sets the design apart, in words."""
         words = f"n {self.n}, rho {self.rho:.2f}, {self.images:,} images"
-        words += f", noisy outcome" if self.link != 0.9 else ""
+        words += ", noisy outcome" if self.link != 0.9 else ""
         words += ", shared errors" if self.shared else ""
         return words + (", uneven zoo" if self.uneven else "")
 
@@ -63,7 +63,7 @@ class Zoos:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An estimate and its p of each zoo, NaN where undefined, and whether an interval holds it."""
+    """An estimate and its p per zoo, NaN where undefined, and whether its interval covers."""
 
     estimate: Array
     p: Array
@@ -161,7 +161,7 @@ def simex(data: Zoos) -> Found:
 
 
 def corrected(data: Zoos, effect: float) -> Found:
-    """The corrected partial correlation that the workflow uses."""
+    """The corrected partial correlation with its simulated p and interval."""
     found = [
         partial_given_noisy_control(
             data.score[k], data.outcome[k], data.accuracy[k], data.error[k], RESAMPLES, k

@@ -183,9 +183,8 @@ def _simulated(found: RankCorrelations, n: int, resamples: int, seed: int) -> Ar
 
 def _two_sided_p(observed: float, drawn: Array) -> float:
     """Twice the smaller tail, (1 + #) / (B + 1), since the statistic is skewed; at most 1."""
-    above = np.count_nonzero(drawn >= observed - TOLERANCE)
-    below = np.count_nonzero(drawn <= observed + TOLERANCE)
-    return min(1.0, 2 * (1 + min(above, below)) / (np.count_nonzero(~np.isnan(drawn)) + 1))
+    above, below = (drawn >= observed - TOLERANCE).sum(), (drawn <= observed + TOLERANCE).sum()
+    return min(1.0, float(2 * (1 + min(above, below)) / ((~np.isnan(drawn)).sum() + 1)))
 
 
 def _limits(observed: float, simulated: Array) -> tuple[float, float]:
