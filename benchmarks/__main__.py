@@ -10,7 +10,17 @@ from threadpoolctl import threadpool_limits
 from benchmarks.row import Row, table
 from stamp.core.errors import suggest
 
-NAMES = ("correlation", "score", "pixels", "forward", "memory", "streaming", "planning", "analyses")
+NAMES = (
+    "correlation",
+    "score",
+    "pixels",
+    "forward",
+    "memory",
+    "streaming",
+    "planning",
+    "analyses",
+    "noisy_control",
+)
 
 
 def main(names: list[str]) -> None:

@@ -1,0 +1,204 @@
+"""Partial correlation given a noisy control: against simulation, closed forms and symmetries."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from stamp.stats.correlation import partial_spearman
+from stamp.stats.noisy_control import partial_given_noisy_control, rank_reliability
+
+SE = 0.25  # of a control whose true values have a standard deviation of 1: 6 % of the variance
+
+
+def zoo(seed, n=44, effect=0.0, se=SE, outcome_noise=0.5, score_noise=0.45):
+    """A score, an outcome, a measured control and its standard errors, made from a true control."""
+    rng = np.random.default_rng([seed, 77])
+    true, own, other, error = rng.normal(size=(4, n))
+    rest = effect * own + np.sqrt(1 - effect**2) * other
+    score, outcome = true + score_noise * own, true + outcome_noise * rest
+    return score, outcome, true + se * error, np.full(n, se)
+
+
+def many(count, resamples=199, **how):
+    return [
+        partial_given_noisy_control(*zoo(k, **how), resamples=resamples, seed=k)
+        for k in range(count)
+    ]
+
+
+def mean(found, name):
+    return np.nanmean([getattr(one, name) for one in found])
+
+
+@pytest.fixture(scope="module")
+def no_effect():
+    return many(300)
+
+
+def test_without_an_effect_the_plain_value_is_biased_and_the_corrected_one_is_not(no_effect):
+    assert mean(no_effect, "rho") > 0.15
+    assert abs(mean(no_effect, "corrected")) < 0.08
+
+
+def test_without_an_effect_about_one_test_in_twenty_rejects(no_effect):
+    plain = [partial_spearman(*zoo(k)[:3], permutations=1).p_asymptotic for k in range(300)]
+    assert np.mean(np.array(plain) <= 0.05) > 0.15
+    assert np.mean([one.p <= 0.05 for one in no_effect]) < 0.10
+    assert np.mean([one.low <= 0 <= one.high for one in no_effect if not one.reason]) > 0.88
+
+
+def test_the_noise_of_the_outcome_does_not_make_effects():
+    for noise in (0.25, 2.0):
+        found = many(150, outcome_noise=noise)
+        assert np.mean([one.p <= 0.05 for one in found]) < 0.12
+
+
+def test_an_effect_is_estimated_covered_and_found():
+    found = many(150, effect=0.6)
+    true = np.mean([partial_spearman(*zoo(k, effect=0.6, se=0)[:3]).rho for k in range(150)])
+    assert mean(found, "corrected") == pytest.approx(true, abs=0.10)
+    assert np.mean([one.low <= 0.6 <= one.high for one in found if not one.reason]) > 0.88
+    assert np.mean([one.p <= 0.05 for one in found]) > 0.4
+
+
+@pytest.mark.parametrize("n", [6, 12, 44])
+def test_without_measurement_error_the_corrected_value_is_the_plain_one(n):
+    data = zoo(3, n=n, effect=0.5, se=0)
+    found = partial_given_noisy_control(*data)
+    assert found.reliability == 1
+    plain = partial_spearman(*data[:3]).rho
+    assert (found.rho, found.corrected) == pytest.approx((plain, plain), abs=1e-12)
+    assert found.low <= found.corrected <= found.high
+
+
+def test_the_corrected_value_is_kendalls_formula_with_attenuated_correlations_repaired():
+    score, outcome, control, se = zoo(4, effect=0.5)
+    found = partial_given_noisy_control(score, outcome, control, se)
+    xw = stats.spearmanr(score, control).statistic / np.sqrt(found.reliability)
+    yw = stats.spearmanr(outcome, control).statistic / np.sqrt(found.reliability)
+    xy = stats.spearmanr(score, outcome).statistic
+    expected = (xy - xw * yw) / np.sqrt((1 - xw**2) * (1 - yw**2))
+    assert found.corrected == pytest.approx(expected)
+
+
+def test_the_order_of_the_models_changes_nothing():
+    data = np.stack(zoo(5, effect=0.4))
+    data[3] = np.linspace(0.1, 0.3, data.shape[1])
+    shuffled = data[:, np.random.default_rng(0).permutation(data.shape[1])]
+    assert partial_given_noisy_control(*data) == partial_given_noisy_control(*shuffled)
+
+
+def test_only_the_order_of_scores_and_outcomes_counts():
+    score, outcome, control, se = zoo(6, effect=0.4)
+    expected = partial_given_noisy_control(score, outcome, control, se)
+    found = partial_given_noisy_control(np.exp(score), outcome**3, 5 * control + 2, 5 * se)
+    assert found.corrected == pytest.approx(expected.corrected, abs=1e-9)
+    assert (found.low, found.high, found.p) == pytest.approx(
+        (expected.low, expected.high, expected.p), abs=0.02
+    )
+
+
+def test_turning_the_score_around_turns_the_estimate_around():
+    score, outcome, control, se = zoo(7, effect=0.4)
+    found = partial_given_noisy_control(score, outcome, control, se)
+    turned = partial_given_noisy_control(-score, outcome, control, se)
+    # models are drawn in another order, so that the reliability differs by simulation noise
+    assert turned.corrected == pytest.approx(-found.corrected, abs=0.05)
+    assert turned.low == pytest.approx(-found.high, abs=0.1)
+
+
+def test_the_interval_leaves_out_zero_where_the_test_rejects():
+    for found in many(40, resamples=999, effect=0.5, n=30):
+        if not found.reason and not 0.045 < found.p < 0.055:
+            assert (found.p <= 0.05) == (found.low > 0 or found.high < 0)
+
+
+def test_models_with_a_missing_value_are_dropped():
+    data = np.stack(zoo(8, n=20))
+    holes = data.copy()
+    holes[range(4), [0, 5, 9, 13]] = np.nan
+    whole = np.delete(data, [0, 5, 9, 13], axis=1)
+    found = partial_given_noisy_control(*holes)
+    assert found.n == 16
+    assert found == partial_given_noisy_control(*whole)
+
+
+def test_the_same_seed_gives_the_same_and_another_one_another():
+    data = zoo(9, effect=0.4)
+    first, again, other = (partial_given_noisy_control(*data, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+# reliability
+
+
+def test_reliability_is_one_minus_the_error_share_of_a_large_normal_sample():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=2000) + 0.5 * rng.normal(size=2000)
+    found = rank_reliability(values, np.full(2000, 0.5), resamples=20)
+    assert found == pytest.approx(1 / 1.25, abs=0.02)
+
+
+def test_a_few_weak_models_do_not_make_the_others_reliable():
+    rng = np.random.default_rng(1)
+    close = rng.normal(0, 0.1, size=36) + rng.normal(0, 0.1, size=36)
+    values = np.concatenate([close, rng.normal(-20, 1, size=4)])
+    share_of_variance = 1 - 0.1**2 / values.var()
+    assert share_of_variance > 0.999
+    assert rank_reliability(values, np.full(40, 0.1)) < 0.85
+
+
+# degenerate inputs
+
+
+def nothing(found):
+    return np.isnan([found.corrected, found.low, found.high, found.p]).all()
+
+
+def test_a_control_that_is_mostly_error_gives_a_reason():
+    score, outcome, control, _ = zoo(10)
+    found = partial_given_noisy_control(score, outcome, control, np.full(44, 3.0))
+    assert "reliability" in found.reason
+    assert "0.5" in found.reason
+    assert nothing(found)
+    assert not np.isnan(found.rho)
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "score"), (1, "outcome")])
+def test_a_side_that_follows_the_measured_control_too_closely_gives_a_reason(place, name):
+    data = list(zoo(11, se=0.4))
+    data[place] = data[2] + 0.05 * np.random.default_rng(0).normal(size=44)
+    found = partial_given_noisy_control(*data)
+    assert name in found.reason
+    assert nothing(found)
+
+
+def test_a_corrected_value_that_is_no_correlation_gives_a_reason():
+    found = [one for one in many(200, n=12, se=0.4) if "outside -1 to 1" in one.reason]
+    assert found
+    assert all(nothing(one) for one in found)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_constant_values_give_a_reason(place):
+    data = list(zoo(12, n=10))
+    data[place] = np.ones(10)
+    found = partial_given_noisy_control(*data)
+    assert "10 models" in found.reason
+    assert np.isnan(found.rho)
+    assert nothing(found)
+
+
+def test_too_few_models_give_a_reason():
+    found = partial_given_noisy_control(*zoo(13, n=3))
+    assert found.n == 3
+    assert "3 models" in found.reason
+
+
+@pytest.mark.parametrize("error", [-0.1, np.inf])
+def test_an_impossible_standard_error_is_refused(error):
+    score, outcome, control, se = zoo(14)
+    se[3] = error
+    with pytest.raises(ValueError, match="standard error"):
+        partial_given_noisy_control(score, outcome, control, se)

@@ -1,0 +1,197 @@
+"""A partial rank correlation whose control was measured with an error of known size.
+
+Say x is a score, y an outcome and w the measured source metric of the same models. w = t + e: the
+true metric t and an error e of known variance. Given w instead of t, part of what x and y share
+through t is not controlled for, so the plain partial correlation is too high under no effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stamp.stats.correlation import NAN, partial_spearman, quantiles
+from stamp.stats.power import pearson_of
+from stamp.stats.ranks import Array, centred_ranks, rank_correlation
+
+REMEASURE, SIMULATE = 6, 7  # tags that keep the random streams of one seed apart
+LEAST_RELIABLE = 0.5  # below, most of the control's spread is error and nothing is corrected
+LEVEL = 0.95
+GRID = np.linspace(-1, 1, 17)  # true partial correlations at which data are simulated
+NO_EFFECT = GRID.size // 2
+TOLERANCE = 1e-10  # equal statistics may differ by rounding
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyControlPartial:
+    """A partial Spearman correlation, plain and corrected for the error of its control.
+
+    ``rho`` is the plain value, ``corrected`` the estimate given the true control, with a 95 %
+    interval and the two-sided p of no effect. ``reliability`` is the share of the variance of the
+    control's ranks that is not error. ``reason`` says why values are NaN.
+    """
+
+    n: int
+    rho: float = NAN
+    corrected: float = NAN
+    low: float = NAN
+    high: float = NAN
+    p: float = NAN
+    reliability: float = NAN
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankCorrelations:
+    """Spearman's rho of each two of score, outcome and control, and the control's reliability.
+
+    Each is a number, or an array with one entry per simulated data set.
+    """
+
+    score_outcome: Array
+    score_control: Array
+    outcome_control: Array
+    reliability: Array
+
+    @classmethod
+    def of(cls, score: Array, outcome: Array, control: Array, reliability: Array) -> Self:
+        """Those of centred ranks along the last axis."""
+        links = rank_correlation(score, control), rank_correlation(outcome, control)
+        return cls(rank_correlation(score, outcome), links[0], links[1], reliability)
+
+    @property
+    def numerator(self) -> Array:
+        """r_xy - r_xw r_yw / l with the reliability l: zero where the score adds nothing to t."""
+        return self.score_outcome - self.score_control * self.outcome_control / self.reliability
+
+    @property
+    def left(self) -> Array:
+        """Shares of the variance of score and outcome that t leaves over, 1 - r^2 / l."""
+        explained = np.stack([self.score_control, self.outcome_control]) ** 2
+        return 1 - explained / self.reliability
+
+    @property
+    def corrected(self) -> Array:
+        """The partial correlation from the matrix freed of the control's error.
+
+        (r_xy - r_xw r_yw / l) / sqrt((1 - r_xw^2 / l)(1 - r_yw^2 / l)): Kendall's formula with the
+        correlations of t in place of those of w (Fuller 1987, Measurement Error Models).
+        """
+        return self.numerator / np.sqrt(self.left.prod(axis=0))
+
+    @property
+    def statistic(self) -> Array:
+        """What is tested: the numerator over the plain denominator, which no error makes small."""
+        plain = (1 - self.score_control**2) * (1 - self.outcome_control**2)
+        return self.numerator / np.sqrt(plain)
+
+
+def partial_given_noisy_control(
+    scores: ArrayLike,
+    outcomes: ArrayLike,
+    control: ArrayLike,
+    control_se: ArrayLike,
+    resamples: int = 999,
+    seed: int = 0,
+) -> NoisyControlPartial:
+    """The partial Spearman correlation of scores and outcomes given what the control measures.
+
+    ``control_se`` is the standard error of each model's control. Errors are taken as independent
+    between models and of scores and outcomes. Models measured on the same images share a part of
+    their error, which moves no rank: give the standard error of each model's difference from the
+    mean of the models, or the correction is too strong.
+
+    p and interval refer the observed statistic to data simulated from a Gaussian copula with the
+    observed links to the control, its error, and a true partial correlation: none for p, and for
+    the interval all those that a two-sided test of level 5 % does not reject. Models with a NaN
+    anywhere are dropped.
+    """
+    rows = np.stack([np.asarray(row, float) for row in (scores, outcomes, control, control_se)])
+    rows = rows[:, ~np.isnan(rows).any(axis=0)]
+    if resamples < 1 or not (np.isfinite(rows[3]) & (rows[3] >= 0)).all():
+        raise ValueError(f"{resamples} resamples, or a negative or infinite standard error")
+    x, y, w, se = rows[:, np.lexsort(rows)]  # the order of the models must not matter
+    plain = partial_spearman(x, y, w, permutations=1)  # for its rho and reason, not its p
+    if plain.reason:
+        return NoisyControlPartial(n=plain.n, reason=plain.reason)
+    reliability = rank_reliability(w, se, resamples, seed)
+    score, outcome, measured = centred_ranks([x, y, w])
+    observed = RankCorrelations.of(score, outcome, measured, np.asarray(reliability))
+    if reason := _undefined(observed):
+        return NoisyControlPartial(plain.n, plain.rho, reliability=reliability, reason=reason)
+    simulated = _simulated(observed, plain.n, resamples, seed)
+    statistic, corrected = float(observed.statistic), float(observed.corrected)
+    low, high = _limits(statistic, simulated)
+    p = _two_sided_p(statistic, simulated[NO_EFFECT])
+    return NoisyControlPartial(plain.n, plain.rho, corrected, low, high, p, reliability)
+
+
+def rank_reliability(
+    values: ArrayLike, standard_errors: ArrayLike, resamples: int = 999, seed: int = 0
+) -> float:
+    """Share of the variance of the ranks of measured values that is not measurement error.
+
+    2 - 1 / c^2, with c the mean correlation of the values and the same values plus one more error:
+    that adds the error's variance s to the variance V, so c^2 = V / (V + s), and the share is
+    1 - s / V. c is taken on ranks, as Pearson's (``pearson_of``), so that it holds in a zoo where
+    a few weak models have most of the variance and the others differ by little more than noise.
+    """
+    values, error = np.asarray(values, np.float64), np.asarray(standard_errors, np.float64)
+    if not error.any():
+        return 1.0
+    rng = np.random.default_rng([seed, REMEASURE])
+    again = values + error * rng.standard_normal((resamples, values.size))
+    c = pearson_of(rank_correlation(centred_ranks(values), centred_ranks(again)).mean())
+    return float(2 - 1 / c**2) if c > 0 else -np.inf
+
+
+def _undefined(found: RankCorrelations) -> str:
+    """Why nothing can be corrected, or nothing."""
+    if found.reliability < LEAST_RELIABLE:
+        share = max(float(found.reliability), 0)
+        return f"the control's ranks have reliability {share:.2f}: below {LEAST_RELIABLE}"
+    for left, name in zip(found.left, ("score", "outcome"), strict=True):
+        if left <= TOLERANCE:
+            return f"the {name} follows the control as closely as the control's error allows"
+    if abs(found.corrected) > 1 + TOLERANCE:
+        return f"the corrected value {float(found.corrected):.2f} lies outside -1 to 1"
+    return ""
+
+
+def _simulated(found: RankCorrelations, n: int, resamples: int, seed: int) -> Array:
+    """The statistic [grid, resamples] in data with each true partial correlation of the grid."""
+    true = found.reliability
+    links = pearson_of([found.score_control, found.outcome_control]) / np.sqrt(true)
+    score_link, outcome_link = np.clip(links, -1, 1)
+    rng = np.random.default_rng([seed, SIMULATE])
+    t, score_rest, outcome_rest, error = rng.standard_normal((4, resamples, n))
+    control = np.sqrt(true) * t + np.sqrt(1 - true) * error
+    score = centred_ranks(score_link * t + np.sqrt(1 - score_link**2) * score_rest)
+    reliability = np.maximum(1 - (1 - true) / control.var(axis=1, ddof=1), LEAST_RELIABLE)
+    control = centred_ranks(control)
+    statistics = np.empty((GRID.size, resamples))
+    for place, partial in enumerate(GRID):
+        rest = partial * score_rest + np.sqrt(1 - partial**2) * outcome_rest
+        outcome = centred_ranks(outcome_link * t + np.sqrt(1 - outcome_link**2) * rest)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistics[place] = RankCorrelations.of(score, outcome, control, reliability).statistic
+    return np.where(np.isfinite(statistics), statistics, NAN)
+
+
+def _two_sided_p(observed: float, drawn: Array) -> float:
+    """Twice the smaller tail, (1 + #) / (B + 1), since the statistic is skewed; at most 1."""
+    above, below = (drawn >= observed - TOLERANCE).sum(), (drawn <= observed + TOLERANCE).sum()
+    return min(1.0, float(2 * (1 + min(above, below)) / ((~np.isnan(drawn)).sum() + 1)))
+
+
+def _limits(observed: float, simulated: Array) -> tuple[float, float]:
+    """The least and largest true partial correlation that p <= 1 - LEVEL does not reject."""
+    draws = simulated.shape[1]
+    # the order statistic at which (1 + #) / (B + 1) reaches half of 1 - LEVEL
+    tail = max((1 - LEVEL) / 2 * (draws + 1) - 1, 0) / max(draws - 1, 1)
+    # a higher correlation shifts the statistic upwards: what still falls is simulation noise
+    small, large = np.maximum.accumulate(quantiles(simulated.T, (tail, 1 - tail)), axis=1)
+    return float(np.interp(observed, large, GRID)), float(np.interp(observed, small, GRID))
