@@ -12,6 +12,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "rules/common.smk"
+include: "rules/inputs.smk"
 include: "rules/datasets.smk"
 include: "rules/pairs.smk"
 include: "rules/pixels.smk"
@@ -48,25 +49,6 @@ localrules:
     audit,
     audit_claims,
     audit_study,
-
-
-def results_of(study):
-    """What a finished study leaves behind."""
-    figures = [name for name in FIGURES if study.targets or name != "targets"]
-    figures += ["training"] if study.finetuned else []
-    figures += [name for name in study.analyses if name in DRAWN]
-    tables = ["correlations", "main", "ranks", "outranks"]
-    folder = f"{RESULTS}/{study.name}"
-    return [
-        *expand(f"{folder}/leaderboard.{{kind}}", kind=["csv", "parquet"]),
-        *expand(f"{folder}/statistics/{{table}}.csv", table=tables),
-        *expand(f"{folder}/figures/{{figure}}.{{kind}}", figure=figures, kind=["png", "pdf"]),
-        *expand(
-            f"{folder}/analyses/{{analysis}}{{ending}}",
-            analysis=study.analyses,
-            ending=[".csv", "_models.csv", ".txt"],
-        ),
-    ]
 
 
 rule all:

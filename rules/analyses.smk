@@ -1,30 +1,5 @@
 """Further analyses that a study asks for by name: tables, sentences, and figures of some."""
 
-# The template of the report takes an analysis' caption from here: no job depends on its words.
-FOLDER = SCRIPTS / "stamp" / "report" / "analyses"
-config["captions"] = {name: (FOLDER / name / "caption.rst").read_text() for name in ANALYSES}
-DRAWN = [name for name in ANALYSES if (FOLDER / name / "figure.py").is_file()]
-
-
-def needed(kind, files):
-    """A function from wildcards to files of a kind, for the analyses that read it."""
-    return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis].inputs else []
-
-
-def metrics_files(wildcards):
-    """The metrics of single models, and those of all models together."""
-    single = files_of("metrics/{model}.parquet", model="models")
-    together = files_if("agreement_on_the_line", "statistics/agreement_on_the_line.parquet")
-    return single(wildcards) + together(wildcards)
-
-
-def profiles_of(wildcards):
-    """The profiles that an analysis reads, one per model."""
-    files = files_of(
-        f"profiles/{ANALYSES[wildcards.analysis].profile}/{{model}}.parquet", model="models"
-    )
-    return files(wildcards)
-
 
 rule analysis:
     """The table of one analysis, what each model brings to it, and a sentence on it."""

@@ -29,9 +29,16 @@ prepare_jobs(SCRIPTS)
 RESULTS = PLAN.results
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 GPU = 1 if DEVICE == "cuda" else 0
+FIGURES = ["targets", "ranks", "forest"]
 # How the report groups what a study leaves. Each result there has one label: of two that come in
 # equal halves Snakemake 9 makes a switch, and shows no page where a half has no counterpart.
 MAIN, OTHERS = "Main results", "Other analyses"
+# The template of the report takes an analysis' caption from here: no job depends on its words.
+ANALYSIS_FOLDER = SCRIPTS / "stamp" / "report" / "analyses"
+config["captions"] = {
+    name: (ANALYSIS_FOLDER / name / "caption.rst").read_text() for name in ANALYSES
+}
+DRAWN = [name for name in ANALYSES if (ANALYSIS_FOLDER / name / "figure.py").is_file()]
 
 
 def one_of(names):
@@ -48,6 +55,7 @@ wildcard_constraints:
 
 
 def study_of(wildcards):
+    """The study of a job."""
     return PLAN.studies[wildcards.study]
 
 
@@ -146,46 +154,3 @@ def file_if(part, pattern):
     """The only one of :func:`files_if`."""
     files = files_if(part, pattern)
     return lambda wildcards: files(wildcards)[0] if files(wildcards) else []
-
-
-def pixels_of(view=None, model=model_of):
-    """A model's pixel cache for a view: the record that tells of changes, the large file beside it."""
-
-    def file(wildcards, ending):
-        key = model(wildcards).preprocessing.key
-        return f"{RESULTS}/{wildcards.study}/pixels/{view or wildcards.view}/{key}{ending}"
-
-    return {
-        "pixels": lambda wildcards: (
-            [] if model(wildcards).precomputed else ancient(file(wildcards, ".npy"))
-        ),
-        "record": lambda wildcards: (
-            [] if model(wildcards).precomputed else file(wildcards, ".json")
-        ),
-    }
-
-
-def images_of(wildcards):
-    """What must be on disk for a view's images to be read: a folder, or the list of what was found."""
-    names = study_of(wildcards).view(wildcards.view)["datasets"]
-    return [
-        ancient(
-            f"{RESULTS}/datasets/{name}/{'images' if PLAN.datasets[name].made else 'images.json'}"
-        )
-        for name in names
-    ]
-
-
-def weights_of(wildcards):
-    """The weights that a rule trained or that the user brings; the hub's are no file of ours."""
-    model = model_of(wildcards)
-    if model.precomputed:
-        return model.logits_files(wildcards.view) if "view" in wildcards.keys() else []
-    if model.trainer:
-        return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
-    return model.weights or []
-
-
-def further_weights_of(wildcards):
-    """What a model needs beside its weights: the frozen backbone's, or the data of an ONNX file."""
-    return model_of(wildcards).further_weights or []

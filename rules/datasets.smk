@@ -4,14 +4,6 @@ MADE = [key for key, dataset in PLAN.datasets.items() if dataset.made]
 FOUND = [key for key in PLAN.datasets if key not in MADE]
 
 
-def downloads_of(wildcards):
-    """The records of a data set's downloads, and of those of the data set that it relabels."""
-    return [
-        f"{RESULTS}/datasets/{key}/downloads/{name}.json"
-        for key, name in PLAN.downloads(wildcards.dataset)
-    ]
-
-
 rule make_dataset:
     """Data sets that come from code or from inside a package."""
     output:

@@ -1,22 +1,6 @@
 """What each model does on labeled images: at the source, and on every target."""
 
 
-def evaluated(pattern):
-    """A function from wildcards to files of the views that an evaluation reads."""
-
-    def files(wildcards):
-        study, view = study_of(wildcards), wildcards.view
-        stage = "predictions" if study.is_streamed(view) else "logits"
-        return expand(
-            f"{RESULTS}/{study.name}/{pattern}",
-            stage=stage,
-            view=study.evaluated_views(view),
-            model=wildcards.model,
-        )
-
-    return files
-
-
 rule evaluate:
     """Macro-AUROC or top-1 accuracy, overall, per domain and per class."""
     input:

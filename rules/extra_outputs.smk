@@ -1,21 +1,6 @@
 """Extra inference outputs: embeddings, augmented images, MC dropout, Grad-CAM, sensitivity."""
 
 
-def target_pixels_of(ending):
-    """A function from wildcards to a model's pixel caches of the targets that have one."""
-    return lambda wildcards: [
-        pixels_of(view)[ending](wildcards)
-        for view in study_of(wildcards).cached_targets
-        if not model_of(wildcards).precomputed
-    ]
-
-
-def temperature_of(wildcards):
-    """The calibration, where some outputs are taken at the fitted temperature."""
-    wanted = study_of(wildcards).scales_extra_outputs and not model_of(wildcards).precomputed
-    return f"{RESULTS}/{wildcards.study}/calibration/{wildcards.model}.json" if wanted else []
-
-
 rule extra_outputs:
     """Every extra output of one model that the study's metrics and analyses need.
 

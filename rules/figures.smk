@@ -1,7 +1,5 @@
 """Figures, as PNG and PDF."""
 
-FIGURES = ["targets", "ranks", "forest"]
-
 
 rule figure:
     """One figure of a study, with the table that it was drawn from."""

@@ -1,19 +1,6 @@
 """Models that a rule trains: from scratch, fine-tuned, or a linear head on a frozen backbone."""
 
 
-def backbone_of(wildcards):
-    """One of the probes that share a backbone: only their heads differ."""
-    return study_of(wildcards).backbones[wildcards.backbone]
-
-
-def embeddings_of(view):
-    """A function from wildcards to the embeddings of a probe's backbone on a view."""
-    return lambda wildcards: (
-        f"{RESULTS}/{wildcards.study}/backbone_embeddings/{view}/"
-        f"{model_of(wildcards).backbone_key}.safetensors"
-    )
-
-
 rule train:
     """A network trained on the source's train split, by the recipe in its zoo entry."""
     input:

@@ -1,11 +1,6 @@
 """Pairs of images, and the views that models are run on."""
 
 
-def source_index(wildcards):
-    """The index of the source's data set."""
-    return f"{RESULTS}/datasets/{study_of(wildcards).source.dataset}/index.parquet"
-
-
 rule pairs:
     """Semantic and random pairs of the source, in a fixed order of which a smaller N is a prefix."""
     input:

@@ -17,7 +17,8 @@ from pydantic import Field
 
 from stamp.config.datasets import Dataset, read_datasets
 from stamp.config.documents import Names, Section, parsed, read_yaml
-from stamp.config.study import Study, StudyFiles, read_study
+from stamp.config.read_study import StudyFiles, read_study
+from stamp.config.study import Study
 from stamp.core.errors import UserError
 
 CONFIG = "config/config.yaml"

@@ -1,0 +1,140 @@
+"""The files that rules read, where a pattern does not say them."""
+
+
+def downloads_of(wildcards):
+    """The records of a data set's downloads, and of those of the data set that it relabels."""
+    return [
+        f"{RESULTS}/datasets/{key}/downloads/{name}.json"
+        for key, name in PLAN.downloads(wildcards.dataset)
+    ]
+
+
+def source_index(wildcards):
+    """The index of the source's data set."""
+    return f"{RESULTS}/datasets/{study_of(wildcards).source.dataset}/index.parquet"
+
+
+def pixels_of(view=None, model=model_of):
+    """A model's pixel cache for a view: the record that tells of changes, the large file beside it."""
+
+    def file(wildcards, ending):
+        key = model(wildcards).preprocessing.key
+        return f"{RESULTS}/{wildcards.study}/pixels/{view or wildcards.view}/{key}{ending}"
+
+    return {
+        "pixels": lambda wildcards: (
+            [] if model(wildcards).precomputed else ancient(file(wildcards, ".npy"))
+        ),
+        "record": lambda wildcards: (
+            [] if model(wildcards).precomputed else file(wildcards, ".json")
+        ),
+    }
+
+
+def images_of(wildcards):
+    """What must be on disk for a view's images to be read: a folder, or the list of what was found."""
+    names = study_of(wildcards).view(wildcards.view)["datasets"]
+    return [
+        ancient(
+            f"{RESULTS}/datasets/{name}/{'images' if PLAN.datasets[name].made else 'images.json'}"
+        )
+        for name in names
+    ]
+
+
+def weights_of(wildcards):
+    """The weights that a rule trained or that the user brings; the hub's are no file of ours."""
+    model = model_of(wildcards)
+    if model.precomputed:
+        return model.logits_files(wildcards.view) if "view" in wildcards.keys() else []
+    if model.trainer:
+        return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
+    return model.weights or []
+
+
+def further_weights_of(wildcards):
+    """What a model needs beside its weights: the frozen backbone's, or the data of an ONNX file."""
+    return model_of(wildcards).further_weights or []
+
+
+def backbone_of(wildcards):
+    """One of the probes that share a backbone: only their heads differ."""
+    return study_of(wildcards).backbones[wildcards.backbone]
+
+
+def embeddings_of(view):
+    """A function from wildcards to the embeddings of a probe's backbone on a view."""
+    return lambda wildcards: (
+        f"{RESULTS}/{wildcards.study}/backbone_embeddings/{view}/"
+        f"{model_of(wildcards).backbone_key}.safetensors"
+    )
+
+
+def target_pixels_of(ending):
+    """A function from wildcards to a model's pixel caches of the targets that have one."""
+    return lambda wildcards: [
+        pixels_of(view)[ending](wildcards)
+        for view in study_of(wildcards).cached_targets
+        if not model_of(wildcards).precomputed
+    ]
+
+
+def temperature_of(wildcards):
+    """The calibration, where some outputs are taken at the fitted temperature."""
+    wanted = study_of(wildcards).scales_extra_outputs and not model_of(wildcards).precomputed
+    return f"{RESULTS}/{wildcards.study}/calibration/{wildcards.model}.json" if wanted else []
+
+
+def evaluated(pattern):
+    """A function from wildcards to files of the views that an evaluation reads."""
+
+    def files(wildcards):
+        study, view = study_of(wildcards), wildcards.view
+        stage = "predictions" if study.is_streamed(view) else "logits"
+        return expand(
+            f"{RESULTS}/{study.name}/{pattern}",
+            stage=stage,
+            view=study.evaluated_views(view),
+            model=wildcards.model,
+        )
+
+    return files
+
+
+def needed(kind, files):
+    """A function from wildcards to files of a kind, for the analyses that read it."""
+    return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis].inputs else []
+
+
+def metrics_files(wildcards):
+    """The metrics of single models, and those of all models together."""
+    single = files_of("metrics/{model}.parquet", model="models")
+    together = files_if("agreement_on_the_line", "statistics/agreement_on_the_line.parquet")
+    return single(wildcards) + together(wildcards)
+
+
+def profiles_of(wildcards):
+    """The profiles that an analysis reads, one per model."""
+    files = files_of(
+        f"profiles/{ANALYSES[wildcards.analysis].profile}/{{model}}.parquet", model="models"
+    )
+    return files(wildcards)
+
+
+def results_of(study):
+    """What a finished study leaves behind."""
+    figures = [name for name in FIGURES if study.targets or name != "targets"]
+    figures += ["training"] if study.finetuned else []
+    figures += [name for name in study.analyses if name in DRAWN]
+    tables = ["correlations", "main", "ranks", "outranks"]
+    folder = f"{RESULTS}/{study.name}"
+    return [
+        *expand(f"{folder}/leaderboard.{{kind}}", kind=["csv", "parquet"]),
+        *expand(f"{folder}/statistics/{{table}}.csv", table=tables),
+        *expand(f"{folder}/figures/{{figure}}.{{kind}}", figure=figures, kind=["png", "pdf"]),
+        *expand(
+            f"{folder}/analyses/{{analysis}}{{ending}}",
+            analysis=study.analyses,
+            ending=[".csv", "_models.csv", ".txt"],
+        ),
+    ]

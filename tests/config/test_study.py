@@ -1,0 +1,251 @@
+"""Studies: their checks, and what rules ask of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from configured import digits, mistake, phantom
+
+from stamp.config import analyses
+from stamp.config.extra_outputs import KINDS, OF_TARGETS
+from stamp.config.study_file import ExtraOutputSettings
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "words"),
+    [
+        ("studies/small_phantom.yaml", {"pears": {}}, "unknown key 'pears': did you mean 'pairs'?"),
+        ("studies/small_phantom.yaml", {"task": "multilable"}, "did you mean 'multilabel'?"),
+        ("studies/small_phantom.yaml", {"zoo": ["small_fantom"]}, "did you mean 'small_phantom'?"),
+        (
+            "studies/small_phantom.yaml",
+            {"models": ["mixr"]},
+            "unknown model 'mixr': did you mean 'mixer'?",
+        ),
+        ("studies/small_phantom.yaml", {"source": {"dataset": "mnits"}}, "did you mean 'mnist'?"),
+    ],
+)
+def test_a_mistyped_name_in_a_study_is_suggested(
+    files: dict, file: str, change: dict, words: str
+) -> None:
+    files[file].update(change)
+    assert words in mistake(files)
+
+
+def test_an_unknown_class_of_a_target_is_suggested(files: dict) -> None:
+    target = files["studies/small_phantom.yaml"]["targets"]["external"]
+    target["classes"] = {"clinic": ["Pneumona"]}
+    assert "unknown class 'Pneumona': did you mean 'Pneumonia'?" in mistake(files)
+
+
+def test_a_calibration_split_that_is_the_pool_is_refused(files: dict) -> None:
+    files["studies/small_phantom.yaml"]["calibration"]["split"] = "test"
+    assert "must be disjoint from the pool" in mistake(files)
+
+
+def test_more_pairs_used_than_drawn_are_refused(files: dict) -> None:
+    files["studies/small_phantom.yaml"]["pairs"]["n_pairs"] = 81
+    assert "pairs.n_pairs 81 is more than pairs.max_pairs 80" in mistake(files)
+
+
+def test_a_model_in_two_zoos_is_refused(files: dict) -> None:
+    files["studies/small_phantom.yaml"]["zoo"] = ["small_phantom", "small_digits"]
+    assert "stands in another zoo of study 'small_phantom' too" in mistake(files)
+
+
+def test_a_reserved_target_name_is_refused(files: dict) -> None:
+    study = files["studies/small_phantom.yaml"]
+    study["targets"] = {"source": {"dataset": "small_phantom"}}
+    assert "'source' is a reserved name" in mistake(files)
+
+
+def test_a_trained_model_needs_a_train_split(files: dict) -> None:
+    del files["studies/small_phantom.yaml"]["source"]["train"]
+    line = mistake(files)
+    assert "source.train is missing" in line and "small_phantom.yaml" in line
+
+
+def test_a_model_that_cannot_be_scored_is_kept_apart(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["unavailable"] = "no classifier"
+    study = phantom(files)
+    assert "few" not in study.models
+    assert study.unavailable["few"]["reason"] == "no classifier"
+    assert study.unavailable["few"]["label"] == "Linear, few"
+
+
+def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_phantom"]
+    assert phantom(files).contaminated == {"few": ["external"]}
+    files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_fantom"]
+    assert mistake(files) == (
+        "config/studies/small_phantom.yaml: model 'few': contamination: unknown data set "
+        "'small_fantom': did you mean 'small_phantom'?"
+    )
+
+
+def test_merged_classes_are_of_the_study_and_named_anew(files: dict) -> None:
+    target = files["studies/small_phantom.yaml"]["targets"]["external"]
+    target["merge"] = {"Nodule/Edema": ["Nodule", "Edema"]}
+    target["classes"] = {"clinic": ["Nodule/Edema"]}
+    study = phantom(files)
+    assert study.classes_of("external")[-1] == "Nodule/Edema"
+    assert study.classes_of("source") == study.classes
+    target["merge"] = {"Edema": ["Nodule", "Pneumonia"]}
+    target["classes"] = {}
+    assert mistake(files).endswith("'Edema' is a class of the study already")
+    target["merge"] = {"Nodule/Edema": ["Nodule", "Edma"]}
+    assert mistake(files).endswith("unknown class 'Edma': did you mean 'Edema'?")
+
+
+def test_names_of_analyses_and_of_lists_of_classes_are_checked(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["analyses"] = ["temperatur"]
+    line = "unknown analysis 'temperatur': did you mean 'temperature'?"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+    study["analyses"] = []
+    study["targets"]["uci"]["logits"] = "imagenet_q"
+    said = mistake(files, studies=["small_digits"])
+    assert "targets.uci.logits: unknown list of classes 'imagenet_q'" in said
+    study["targets"]["uci"]["logits"] = "imagenet_a"
+    assert "unknown class 'n01498041'" in mistake(files, studies=["small_digits"])
+
+
+def test_names_of_metrics_are_checked_against_the_task(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["metrics"] = ["entropi"]
+    line = "metrics: unknown metric 'entropi': did you mean 'entropy'?"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+    study["metrics"] = ["cbpe_auroc"]
+    line = "metrics: 'cbpe_auroc' is defined for multilabel studies only"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+
+
+def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
+    files: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = files["studies/small_digits.yaml"]
+
+    def wanted(**changes: Any) -> list[str]:
+        study.update(changes)
+        return digits(files).kinds
+
+    assert wanted() == []  # all metrics, but nothing compares them
+    assert wanted(analyses=["baselines"], metrics=["entropy", "ece"]) == []
+    assert wanted(metrics=["tta_multi", "aug_flip", "entropy"]) == ["flip", "tta"]
+    made_up = analyses.Analysis(extra_outputs=("perturbations", "embeddings"))
+    monkeypatch.setitem(analyses.ANALYSES, "families", made_up)
+    assert wanted(analyses=["families"]) == ["embeddings", "perturbations"]
+    assert wanted(analyses=["families", "baselines"]) == [
+        "embeddings",
+        "flip",
+        "tta",
+        "perturbations",
+    ]
+    assert digits(files).metric_kinds == [
+        "flip",
+        "tta",
+    ]
+    assert digits(files).target_kinds == []
+    del study["metrics"]
+    assert set(wanted()) == set(KINDS) - {*OF_TARGETS, "jacobian", "pixel_distances"}
+    assert digits(files).target_kinds == list(OF_TARGETS)
+    del study["targets"]
+    assert digits(files).target_kinds == []
+
+
+def test_settings_of_passes_have_defaults_and_bounds(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).extra_outputs == ExtraOutputSettings()
+    study["extra_outputs"] = {"images": 300, "head_dropout": 0.1}
+    found = digits(files).extra_outputs
+    assert (found.images, found.head_dropout, found.samples) == (300, 0.1, 20)
+    study["extra_outputs"] = {"image": 300}
+    assert "extra_outputs: unknown key 'image': did you mean 'images'?" in mistake(
+        files, studies=["small_digits"]
+    )
+
+
+def test_lines_through_all_models_are_drawn_only_where_a_metric_needs_them(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).agreement_on_the_line
+    study["metrics"] = ["entropy", "tta_flip"]
+    assert not digits(files).agreement_on_the_line
+
+
+def test_the_delta_of_an_alarm_is_a_number_or_one_by_outcome(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).statistics.delta is None
+    for delta in (0.5, {"uci": 0.5}):
+        study["statistics"] = {**study.get("statistics", {}), "delta": delta}
+        found = digits(files)
+        assert found.statistics.delta == delta
+    study["statistics"]["delta"] = {"ucy": 0.5}
+    said = mistake(files, studies=["small_digits"])
+    assert said.endswith("statistics.delta: unknown outcome 'ucy': did you mean 'uci'?")
+
+
+def test_the_margin_of_equivalence_is_above_0(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert digits(files).statistics.equivalence is None
+    study["statistics"] = {**study.get("statistics", {}), "equivalence": 0.05}
+    assert digits(files).statistics.equivalence == 0.05
+    study["statistics"]["equivalence"] = 0
+    assert "statistics.equivalence" in mistake(files, studies=["small_digits"])
+
+
+def test_streamed_targets_have_predictions_and_others_logits(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["targets"]["uci"]["streamed"] = True
+    found = digits(files)
+    assert found.streamed_targets == ["uci"] and found.is_streamed("uci")
+    assert "uci" not in found.cached_targets
+    assert found.forwarded_views == [*found.source_views, *found.cached_targets]
+    assert len(found.forwarded) == len(found.models) * len(found.forwarded_views)
+    assert found.outcome_views == ["source", *study["targets"]]
+
+
+def test_the_source_is_evaluated_on_the_view_id_too(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["id"] = {"split": "test"}
+    found = digits(files)
+    assert found.evaluated_views("source") == ["source", "id"]
+    assert found.evaluated_split("source") == "test"
+    assert found.evaluated_views("uci") == ["uci"] and found.evaluated_split("uci") is None
+    del study["id"]
+    assert digits(files).evaluated_views("source") == ["source"]
+
+
+def test_a_list_of_classes_restricts_a_target_and_the_source_beside_it(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["targets"]["uci"]["logits"] = "labeled"
+    found = digits(files)
+    assert found.classes_among("uci") == "labeled" and found.classes_among("source") is None
+    assert found.class_subsets("source") == {}
+    assert found.scored_classes["uci"] == {"classes": {}, "among": "labeled"}
+
+
+def test_labeled_classes_are_those_of_a_target_with_sorted_domains(files: dict) -> None:
+    target = files["studies/small_phantom.yaml"]["targets"]["external"]
+    target["classes"] = {"north": ["Nodule"], "clinic": ["Edema"]}
+    study = phantom(files)
+    assert list(study.labeled_classes("external")) == ["clinic", "north"]
+    assert study.labeled_classes("source") == {} and study.merged_classes("source") == {}
+    assert study.matched_targets == ["external"]
+
+
+def test_what_decides_the_pairs_leaves_out_how_many_are_used(files: dict) -> None:
+    pairs = files["studies/small_phantom.yaml"]["pairs"]
+    before = phantom(files).pairs
+    pairs.update(n_pairs=40, n_pairs_sweep=[20])
+    after = phantom(files).pairs
+    assert after.drawn == before.drawn and list(after.drawn) == sorted(after.drawn)
+    assert before.scored_numbers == [] and after.scored_numbers == [20, 80]
+
+
+def test_words_around_figures_have_a_target_s_name_where_it_has_no_title(files: dict) -> None:
+    target = files["studies/small_phantom.yaml"]["targets"]["external"]
+    target.pop("title", None)
+    assert phantom(files).texts["targets"]["external"] == "external"
+    target["title"] = "Elsewhere"
+    assert phantom(files).texts["targets"]["external"] == "Elsewhere"

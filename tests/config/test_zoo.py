@@ -1,0 +1,82 @@
+"""Models as a zoo's entries say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from configured import mistake, phantom
+from project import model
+
+
+def test_a_sound_configuration_gives_plain_sorted_load_blocks(files: dict) -> None:
+    study = phantom(files)
+    load_block = study.models["mixer"].load
+    assert list(load_block) == sorted(load_block)
+    assert type(load_block) is dict
+    assert load_block["preprocessing"] == {"channels": 1, "interpolation": "bilinear", "size": 32}
+    assert study.view("external")["domains"] == ["north", "clinic"]
+    assert study.pairs.random == "different_group"
+
+
+def test_labels_do_not_reach_the_load_block(files: dict) -> None:
+    before = phantom(files).models["few"]
+    files["zoo/small_phantom.yaml"]["few"].update(label="other", family="other", backbone="B/16")
+    after = phantom(files).models["few"]
+    assert before.load == after.load
+    assert before.label != after.label
+    assert "backbone" not in before.described
+    assert after.described["backbone"] == "B/16"
+
+
+def test_an_unknown_source_of_a_model_is_suggested(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["load"]["source"] = "tim"
+    assert "few.load: unknown source 'tim': did you mean 'timm'?" in mistake(files)
+
+
+def test_an_unknown_key_of_a_load_block_is_suggested(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["load"]["epocs"] = 3
+    assert "few.load: unknown key 'epocs': did you mean 'epochs'?" in mistake(files)
+
+
+def test_a_weights_file_that_is_not_there_is_named(files: dict) -> None:
+    load_block = {
+        "source": "timm",
+        "name": "resnet18",
+        "file": "gone.pth",
+        "preprocessing": {"size": 32},
+    }
+    files["zoo/small_phantom.yaml"]["few"]["load"] = load_block
+    assert "few.load.file: no such file 'gone.pth'" in mistake(files)
+
+
+def test_a_model_key_with_a_slash_is_refused(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["a/b"] = model("linear", "L")
+    assert "a/b" in mistake(files)
+
+
+def test_a_model_leaks_where_it_was_trained_on_a_split_of_the_pairs(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["trained_on"] = ["train", "test"]
+    few = phantom(files).models["few"]
+    assert few.leaks(["test"]) and not few.leaks(["calibration"])
+
+
+def test_precomputed_logits_are_files_of_a_view_with_their_ids(files: dict) -> None:
+    for name in ("all.npy", "all.txt"):
+        Path(name).write_text("")
+    files["zoo/small_phantom.yaml"]["few"]["load"] = {"source": "logits", "file": "all.npy"}
+    few = phantom(files).models["few"]
+    assert few.precomputed and few.trainer is None
+    assert few.logits_files("external") == ["all.npy", "all.txt"]
+    assert few.logits_script == "precomputed_logits.py"
+
+
+def test_probes_that_differ_in_their_heads_share_a_backbone(files: dict) -> None:
+    files["studies/small_phantom.yaml"]["source"]["val"] = "calibration"
+    zoo = files["zoo/small_phantom.yaml"]
+    block = {"source": "probe", "backbone": {"timm": "resnet18.a1_in1k"}}
+    zoo["few"]["load"], zoo["mixer"]["load"] = block, {**block, "penalty": [0.1, 1.0]}
+    study = phantom(files)
+    assert list(study.backbones) == [study.models["few"].backbone_key]
+    assert study.models["mixer"].head == {"penalty": [0.1, 1.0]}
+    assert set(study.models["few"].backbone_load) == {"backbone", "preprocessing"}
+    assert set(study.trained_by("probe")) == {"few", "mixer"}
