@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stamp.stats.correlation import partial_spearman
+from stamp.stats.partial_correlation import partial_spearman
 from stamp.stats.noisy_control import partial_given_noisy_control, rank_reliability
 
 SE = 0.25  # of a control whose true values have a standard deviation of 1: 6 % of the variance

@@ -13,7 +13,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stamp.stats.correlation import NAN, partial_spearman, quantiles
+from stamp.stats.correlation import NAN, quantiles
+from stamp.stats.partial_correlation import partial_spearman
 from stamp.stats.power import pearson_of
 from stamp.stats.ranks import Array, centred_ranks, rank_correlation
 
