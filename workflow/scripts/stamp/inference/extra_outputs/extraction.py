@@ -24,7 +24,8 @@ from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
 from stamp.config.extra_outputs import KINDS
-from stamp.core.artifacts import ArrayWriter, ids_digest, whole, write_json
+from stamp.core.array_writer import ArrayWriter
+from stamp.core.artifacts import ids_digest, whole, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS, mirror, turn
