@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stamp.stats.partial_correlation import partial_spearman
 from stamp.stats.noisy_control import partial_given_noisy_control, rank_reliability
+from stamp.stats.partial_correlation import partial_spearman
 
 SE = 0.25  # of a control whose true values have a standard deviation of 1: 6 % of the variance
 

@@ -21,10 +21,11 @@ BOTH = ("multiclass", "multilabel")
 class Metric:
     """A predictor of how a model will do elsewhere.
 
-    ``needs`` names what it takes: probabilities, logits or features on the source pool, labels (of
-    the source), gradients, extra forward passes, target images (unlabeled), target labels (of other
-    models), other models. ``direction`` is 1 where more should mean better on the targets, -1 where
-    less should. ``extra_outputs`` are the kinds of extra inference outputs that it is made from.
+    ``needs`` names what it takes: probabilities, logits or embeddings on the source pool, labels
+    (of the source), gradients, extra forward passes, target images (unlabeled), target labels (of
+    other models), other models. ``direction`` is 1 where more should mean better on the targets, -1
+    where less should. ``extra_outputs`` are the kinds of extra inference outputs that it is made
+    from.
     """
 
     name: str
@@ -51,18 +52,18 @@ class Metric:
         if not self.of_one_model:
             return "Several models"
         if self.of_target:
-            return "Target features" if self.extra_outputs else "Target images"
+            return "Target embeddings" if self.extra_outputs else "Target images"
         kinds = [kind for kind in self.extra_outputs if kind != "embeddings"]
         return GROUPS.get(kinds[0], "Augmented views") if kinds else self._plain
 
     @property
     def _plain(self) -> str:
-        return "Features" if self.extra_outputs else "Outputs"
+        return "Embeddings" if self.extra_outputs else "Outputs"
 
 
 GROUPS = {"mc_dropout": "MC dropout", "gradcam": "Grad-CAM", "rotation_prediction": "Rotations"}
 PROBABILITIES, LOGITS = ("probabilities",), ("logits",)
-FEATURES, PASSES = ("features",), ("probabilities", "extra forward passes")
+EMBEDDINGS, PASSES = ("embeddings",), ("probabilities", "extra forward passes")
 LABELED, ESTIMATE = ("probabilities", "labels"), ("probabilities", "labels", "target images")
 TOGETHER = (*ESTIMATE, "other models")
 SINGLE, SEVERAL = ("multiclass",), ("multilabel",)
@@ -108,7 +109,7 @@ METRICS = (
     Metric(
         "embedding_instability",
         "Embedding instability",
-        FEATURES,
+        EMBEDDINGS,
         -1,
         "mean 1 - cos of semantic pairs",
         extra_outputs=("embeddings",),
@@ -132,23 +133,23 @@ METRICS = (
     Metric(
         "fd",
         "Feature discriminability",
-        ("features", "labels"),
+        ("embeddings", "labels"),
         1,
-        "between-class share of the features' variance",
+        "between-class share of the embeddings' variance",
         extra_outputs=("embeddings",),
     ),
     Metric(
         "fd_groups",
         "Feature STAMP",
-        FEATURES,
+        EMBEDDINGS,
         1,
-        "between-group share of the features' variance",
+        "between-group share of the embeddings' variance",
         extra_outputs=("embeddings",),
     ),
     Metric(
         "fd_frechet",
         "Frechet distance, augmented",
-        ("features", "extra forward passes"),
+        ("embeddings", "extra forward passes"),
         -1,
         "Deng and Zheng 2021, source against augmented source",
         extra_outputs=("embeddings", "composite"),
@@ -156,7 +157,7 @@ METRICS = (
     Metric(
         "rot_acc",
         "Rotation accuracy",
-        ("features", "extra forward passes"),
+        ("embeddings", "extra forward passes"),
         1,
         "Deng et al. 2021, 4-way linear probe",
         extra_outputs=("embeddings", "rotation_prediction"),
@@ -164,22 +165,22 @@ METRICS = (
     Metric(
         "feature_alignment",
         "Feature alignment",
-        FEATURES,
+        EMBEDDINGS,
         1,
         "after Wang and Isola 2020",
         extra_outputs=("embeddings",),
     ),
     _augmented("flip", "Aug-STAMP flip", "SV of (x, flipped x)"),
-    _augmented("rotation", "Aug-STAMP rotation", "SV of (x, x turned by up to 10 degrees)"),
+    _augmented("rotation", "Aug-STAMP rotation", "SV of (x, x rotated by up to 10 degrees)"),
     _augmented("brightness", "Aug-STAMP brightness", "SV of (x, x times .8 to 1.2)"),
     _augmented("contrast", "Aug-STAMP contrast", "SV of (x, x at contrast .8 to 1.2)"),
     _augmented("crop", "Aug-STAMP crop", "SV of (x, a crop of 80 to 100 %)"),
-    _augmented("composite", "Synthetic STAMP", "SV of (x, all five changes)"),
+    _augmented("composite", "Synthetic STAMP", "SV of (x, all five augmentations)"),
     Metric("nuclear_norm", "Nuclear norm", PROBABILITIES, 1, "Deng et al. 2023"),
     Metric(
         "dispersion",
         "Dispersion",
-        ("features", "probabilities"),
+        ("embeddings", "probabilities"),
         1,
         "Xie et al. 2023",
         extra_outputs=("embeddings",),
@@ -189,9 +190,9 @@ METRICS = (
     Metric(
         "effective_rank",
         "Effective rank",
-        FEATURES,
+        EMBEDDINGS,
         1,
-        "Garrido et al. 2023, on centred features",
+        "Garrido et al. 2023, on centred embeddings",
         extra_outputs=("embeddings",),
     ),
     Metric("mano", "MaNo", LOGITS, 1, "Xie et al. 2024, p = 4"),
@@ -199,9 +200,9 @@ METRICS = (
     Metric(
         "feature_norm",
         "Feature norm",
-        FEATURES,
+        EMBEDDINGS,
         1,
-        "mean length of features",
+        "mean length of embeddings",
         extra_outputs=("embeddings",),
     ),
     Metric("atc_mc", "ATC-MC", ESTIMATE, 1, "Garg et al. 2022"),
@@ -211,7 +212,7 @@ METRICS = (
     Metric(
         "fd_target",
         "Frechet distance, target",
-        ("features", "target images"),
+        ("embeddings", "target images"),
         -1,
         "Deng and Zheng 2021, source against target",
         extra_outputs=("embeddings", "target_embeddings"),

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from stamp.core.artifacts import RowWriter, ids_digest, whole
+from stamp.core.array_writer import RowWriter
+from stamp.core.artifacts import ids_digest, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixel_cache import PixelCache

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from stamp.config.model_sources import versions
-from stamp.core.artifacts import RowWriter, ids_digest, whole
+from stamp.core.array_writer import RowWriter
+from stamp.core.artifacts import ids_digest, whole
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixel_cache import PixelCache

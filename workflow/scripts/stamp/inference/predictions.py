@@ -20,7 +20,8 @@ import polars as pl
 import torch
 
 from stamp.config.preprocessing import Preprocessing
-from stamp.core.artifacts import RowWriter, whole
+from stamp.core.array_writer import RowWriter
+from stamp.core.artifacts import whole
 from stamp.core.progress import bar
 from stamp.images.pixels import decode
 from stamp.inference.logits import Execution, Forward, check_outputs, described

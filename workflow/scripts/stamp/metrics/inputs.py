@@ -66,8 +66,8 @@ class ScaledOutputs:
 
     def part(self, member: np.ndarray) -> ScaledOutputs:
         """The outputs on some images."""
-        rows = (self.logits[member], self.p[member], self.labels[member])
-        return ScaledOutputs(*rows, self.task, self.temperature)
+        logits, p, labels = self.logits[member], self.p[member], self.labels[member]
+        return ScaledOutputs(logits, p, labels, self.task, self.temperature)
 
     def columns(self, chosen: Sequence[int] | None) -> ScaledOutputs:
         """The outputs of some classes only (None for all); a softmax is renormalised over them.

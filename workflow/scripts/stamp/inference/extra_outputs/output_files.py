@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from stamp.config.extra_outputs import KINDS
-from stamp.core.artifacts import ArrayWriter, ids_digest, read_json, whole, write_json
+from stamp.core.array_writer import ArrayWriter
+from stamp.core.artifacts import ids_digest, read_json, whole, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.inference.extra_outputs.registry import MAKERS
