@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from stamp.config.preprocessing import Preprocessing
-from stamp.core.artifacts import check_metadata, ids_digest, read_json, whole, write_json
+from stamp.core.artifacts import atomic_write, check_metadata, ids_digest, read_json, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.reading import open_picture
@@ -100,7 +100,7 @@ def write_cache(
     _check_presence(paths, what)
     shape = (len(ids), how.size, how.size, how.channels)
     state = hashlib.sha256()
-    with whole(target) as part, open(part, "wb") as file:
+    with atomic_write(target) as part, open(part, "wb") as file:
         header = {"descr": "|u1", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         for image in bar(_decoded(paths, how, threads, border), f"{what} pixels", len(paths)):

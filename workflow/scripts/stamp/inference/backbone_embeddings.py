@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from stamp.core.array_writer import RowWriter
-from stamp.core.artifacts import ids_digest, whole
+from stamp.core.artifacts import atomic_write, ids_digest
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixels import PixelCache
@@ -64,7 +64,7 @@ def extract_features(
     made_from = {f"weights_{key}": value for key, value in backbone.origin.items()}
     common = {"ids": ids_digest(ids), "images": len(ids), "device": device}
     card = {**metadata, **common, **made_from}
-    with whole(target) as part:
+    with atomic_write(target) as part:
         writer = RowWriter(part, "features", (len(ids), backbone.width), card)
         with bar(None, f"{metadata['backbone']} {metadata['view']}", len(ids)) as shown:
             for images in batches(cache, batch, device):

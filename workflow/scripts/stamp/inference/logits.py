@@ -18,7 +18,7 @@ import torch
 
 from stamp.config.model_sources import SOURCES, versions
 from stamp.core.array_writer import RowWriter
-from stamp.core.artifacts import ids_digest, whole
+from stamp.core.artifacts import atomic_write, ids_digest
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixels import PixelCache
@@ -148,7 +148,7 @@ def extract(
         "device": device,
         **{f"weights_{key}": value for key, value in loaded.origin.items()},
     }
-    with whole(target) as part:
+    with atomic_write(target) as part:
         writer = RowWriter(part, "logits", (len(ids), len(classes)), card)
         with bar(None, f"{model} {metadata['view']}", len(ids)) as shown:
             for images in batches(cache, batch, device):

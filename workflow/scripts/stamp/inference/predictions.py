@@ -22,7 +22,7 @@ import torch
 
 from stamp.config.preprocessing import Preprocessing
 from stamp.core.array_writer import RowWriter
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 from stamp.core.progress import bar
 from stamp.images.pixels import decode
 from stamp.inference.extra_outputs.manifest import key_of
@@ -134,7 +134,7 @@ def extract_predictions(
                 shown.update(len(logits))
 
         unfinished.keep(by_part(found()))
-    with whole(target) as part:
+    with atomic_write(target) as part:
         writer = RowWriter(part, "predictions", (count, len(COLUMNS)), card)
         for rows in unfinished.parts(PART):
             writer.append(rows)

@@ -25,7 +25,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from stamp.config.extra_outputs import KINDS
 from stamp.core.array_writer import ArrayWriter
-from stamp.core.artifacts import ids_digest, whole, write_json
+from stamp.core.artifacts import atomic_write, ids_digest, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS, mirror, turn
@@ -643,7 +643,7 @@ def _written(
     file = Path(kind) / f"{name}.safetensors"
     some = "rows" in recipe.arrays
     own = model.images.own_ids[: recipe.images] if some else model.images.ids
-    with whole(folder / file) as part:
+    with atomic_write(folder / file) as part:
         card = {**metadata, "kind": kind, "ids": ids_digest(own)}
         writer = ArrayWriter(part, recipe.arrays, card)
         for array, rows, row, plane in recipe.parts:

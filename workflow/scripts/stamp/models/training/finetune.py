@@ -27,7 +27,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from stamp.core.artifacts import read_json, read_table, whole
+from stamp.core.artifacts import atomic_write, read_json, read_table
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.data import views
@@ -371,7 +371,7 @@ def read_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
 
 def write_checkpoint(path: Path, digest: str, state: Mapping[str, Any]) -> None:
     """Write a run's state, whole or not at all."""
-    with whole(path) as part:
+    with atomic_write(path) as part:
         torch.save({"digest": digest, "state": state}, part)
 
 
