@@ -24,7 +24,7 @@ from benchmarks import ROOT
 from stamp.config.plan import Plan, load
 from stamp.config.study import Study
 from stamp.config.view_names import SOURCE
-from stamp.core.artifacts import read_table, whole
+from stamp.core.artifacts import atomic_write, read_table
 from stamp.report.correlate import SOURCE_METRIC
 from stamp.report.leaderboard import flags
 from stamp.report.outcomes import MEAN, outcome_names
@@ -364,7 +364,7 @@ def run_seed(seed: int) -> Path:
 def main() -> None:
     """Run every seed, then write the page."""
     text = page({seed: run_seed(seed) for seed in SEEDS})
-    with whole(PAGE) as part:
+    with atomic_write(PAGE) as part:
         part.write_text(text)
     print(f"wrote {PAGE.relative_to(ROOT)}")
 

@@ -16,7 +16,7 @@ from stamp.core.errors import UserError
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "table.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), io.whole(target) as part:
+    with pytest.raises(RuntimeError), io.atomic_write(target) as part:
         part.write_text("half")
         raise RuntimeError
     assert target.read_text() == "old"
@@ -25,7 +25,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
 
 def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path) -> None:
     refused = pytest.raises(UserError, match=r"table\.parquet: no space left")
-    with refused as caught, io.whole(tmp_path / "table.parquet") as part:
+    with refused as caught, io.atomic_write(tmp_path / "table.parquet") as part:
         part.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
     assert "\n" not in str(caught.value)
@@ -81,6 +81,6 @@ def test_what_can_not_be_written_is_one_line_that_names_it(tmp_path: Path, endin
 
 
 def test_an_error_of_another_file_is_not_taken_for_the_one_that_is_written(tmp_path: Path) -> None:
-    with pytest.raises(PermissionError), io.whole(tmp_path / "x.txt"):
+    with pytest.raises(PermissionError), io.atomic_write(tmp_path / "x.txt"):
         raise PermissionError(errno.EACCES, "Permission denied", "/elsewhere/pixels.npy")
     assert not list(tmp_path.iterdir())

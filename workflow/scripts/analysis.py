@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from stamp.core.artifacts import whole, write_table
+from stamp.core.artifacts import atomic_write, write_table
 from stamp.core.errors import run
 from stamp.report.analysis import read
 
@@ -17,7 +17,7 @@ def main(smk):
     table = module.table(data)
     write_table(smk.output.csv, table, {})
     write_table(smk.output.models, module.models(data), {})
-    with whole(smk.output.text) as part:
+    with atomic_write(smk.output.text) as part:
         part.write_text(module.sentence(table) + "\n")
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stamp.core.artifacts import whole, write_table
+from stamp.core.artifacts import atomic_write, write_table
 from stamp.core.errors import run
 from stamp.paper.audit_claims import audit
 from stamp.paper.claims import table
@@ -14,7 +14,7 @@ def main(smk):
     lists = Path(smk.params.lists) if smk.params.lists else None
     claims = table(audit(read(), lists))
     write_table(smk.output.claims, claims, {})
-    with whole(smk.output.page) as part:
+    with atomic_write(smk.output.page) as part:
         part.write_text(page(claims))
 
 

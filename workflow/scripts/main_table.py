@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from stamp.core.artifacts import whole, write_table
+from stamp.core.artifacts import atomic_write, write_table
 from stamp.core.errors import run
 from stamp.report.main_table import main_table, markdown
 
@@ -11,7 +11,7 @@ def main(smk):
     correlations = pl.read_csv(smk.input[0], infer_schema_length=None)
     table = main_table(correlations, smk.params.texts)
     write_table(smk.output.csv, table, {})
-    with whole(smk.output.markdown) as part:
+    with atomic_write(smk.output.markdown) as part:
         part.write_text(markdown(table, smk.params.texts))
 
 

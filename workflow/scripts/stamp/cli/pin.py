@@ -17,7 +17,7 @@ import yaml
 
 from stamp.config.plan import read_project
 from stamp.config.zoo import read_zoo
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 from stamp.core.errors import UserError
 from stamp.models.hub import Origin, origins
 
@@ -195,6 +195,6 @@ def pin_file(file: Path, revision: str, again: bool) -> list[Found]:
             text = pinned(file.read_text(), commits)
         except UserError as mistake:
             raise UserError(f"{file}: {mistake}") from None
-        with whole(file) as part:
+        with atomic_write(file) as part:
             part.write_text(text)
     return found

@@ -27,7 +27,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def whole(path: str | Path) -> Iterator[Path]:
+def atomic_write(path: str | Path) -> Iterator[Path]:
     """A path beside ``path`` to write to; it takes its place if the block ends well, else goes."""
     final = Path(path)
     beside = final.with_name(f".{final.name}.{os.getpid()}.part")
@@ -70,7 +70,7 @@ def check_metadata(path: str | Path, found: Mapping[str, Any], expected: Mapping
 
 def write_table(path: str | Path, table: pl.DataFrame, metadata: Mapping[str, Any]) -> None:
     """Write a table as Parquet with its metadata, or as CSV by the ending ``.csv``."""
-    with whole(path) as part:
+    with atomic_write(path) as part:
         if str(path).endswith(".csv"):
             table.write_csv(part)
         else:
@@ -92,7 +92,7 @@ def table_metadata(path: str | Path) -> dict[str, str]:
 
 def write_json(path: str | Path, record: Mapping[str, Any]) -> None:
     """Write a record as readable JSON."""
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(json.dumps(record, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
@@ -107,7 +107,7 @@ def write_arrays(
     """Write named arrays as safetensors with their metadata."""
     from safetensors.numpy import save_file
 
-    with whole(path) as part:
+    with atomic_write(path) as part:
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()},
             part,

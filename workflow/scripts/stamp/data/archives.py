@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.data.transfer.disk import require_space
@@ -153,7 +153,7 @@ class _Work:
             tick(member.size)
             return
         written = 0
-        with whole(path) as part, source.open(member) as data, open(part, "wb") as file:
+        with atomic_write(path) as part, source.open(member) as data, open(part, "wb") as file:
             while block := data.read(BLOCK):
                 written += file.write(block)
                 tick(len(block))

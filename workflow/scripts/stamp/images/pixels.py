@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from stamp.config.preprocessing import Preprocessing
-from stamp.core.artifacts import ids_digest, whole, write_json
+from stamp.core.artifacts import atomic_write, ids_digest, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.reading import open_image
@@ -100,7 +100,7 @@ def write_cache(
     _check_presence(images)
     shape = (len(images.ids), how.size, how.size, how.channels)
     state = hashlib.sha256()
-    with whole(target) as part, open(part, "wb") as file:
+    with atomic_write(target) as part, open(part, "wb") as file:
         header = {"descr": "|u1", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         decoded = _decoded(images, how, threads)

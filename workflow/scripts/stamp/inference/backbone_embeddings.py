@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from stamp.core.array_writer import RowWriter
-from stamp.core.artifacts import ids_digest, whole
+from stamp.core.artifacts import atomic_write, ids_digest
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixel_cache import PixelCache
@@ -46,7 +46,7 @@ def extract_embeddings(
     forward = Forward(LoadedModel(backbone.module, backbone.mean, backbone.std), device)
     made_from = {f"weights_{key}": value for key, value in backbone.origin.items()}
     common = {"ids": ids_digest(cache.ids), "images": len(cache), "device": device}
-    with whole(target) as part:
+    with atomic_write(target) as part:
         shape = (len(cache), backbone.width)
         writer = RowWriter(part, "embeddings", shape, {**metadata, **common, **made_from})
         with bar(None, f"{metadata['backbone']} {metadata['view']}", len(cache)) as shown:

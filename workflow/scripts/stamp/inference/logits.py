@@ -17,7 +17,7 @@ import torch
 
 from stamp.config.model_sources import versions
 from stamp.core.array_writer import RowWriter
-from stamp.core.artifacts import ids_digest, whole
+from stamp.core.artifacts import atomic_write, ids_digest
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.images.pixel_cache import PixelCache
@@ -122,7 +122,7 @@ def extract_logits(
         torch.set_num_threads(execution.threads)
     forward = Forward(loaded, device)
     card = {**metadata, "ids": ids_digest(cache.ids), **described(loaded, len(cache), device)}
-    with whole(target) as part:
+    with atomic_write(target) as part:
         writer = RowWriter(part, "logits", (len(cache), len(classes)), card)
         with bar(None, f"{model} {metadata['view']}", len(cache)) as shown:
             for images in batches(cache, execution.batch, device):

@@ -21,7 +21,7 @@ import torch
 
 from stamp.config.preprocessing import Preprocessing
 from stamp.core.array_writer import RowWriter
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 from stamp.core.progress import bar
 from stamp.images.pixels import decode
 from stamp.inference.logits import Execution, Forward, check_outputs, described
@@ -141,7 +141,7 @@ def extract_predictions(
                 shown.update(len(logits))
 
         rows.keep(by_part(predicted()))
-    with whole(target) as part:
+    with atomic_write(target) as part:
         writer = RowWriter(part, "predictions", (count, len(PREDICTION_COLUMNS)), card)
         for some in rows.parts(PART):
             writer.append(some)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import torch
 from torch import nn
 
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 from stamp.core.errors import UserError, suggest
 from stamp.models.hub import is_commit
 
@@ -348,5 +348,5 @@ def write_weights(module: nn.Module, path: Path, metadata: Mapping[str, Any]) ->
     from safetensors.torch import save_file
 
     state = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
-    with whole(path) as part:
+    with atomic_write(path) as part:
         save_file(state, part, metadata={key: str(value) for key, value in metadata.items()})

@@ -21,7 +21,7 @@ from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
 from stamp.config import plan as config
 from stamp.config.documents import parsed, read_yaml
 from stamp.config.study_file import StudyFile
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 from stamp.core.errors import UserError, suggest
 
 
@@ -140,5 +140,5 @@ def add(target: Target, key: str, entry: Mapping[str, Any]) -> Addition:
 
 def write(target: Target, addition: Addition) -> None:
     """Put the entry at the end of the zoo file."""
-    with whole(target.file) as part:
+    with atomic_write(target.file) as part:
         part.write_text(addition.text)

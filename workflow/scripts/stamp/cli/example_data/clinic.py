@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
-from stamp.core.artifacts import whole, write_table
+from stamp.core.artifacts import atomic_write, write_table
 from stamp.data.phantom import NOTICE
 from stamp.data.phantom.cohort import SPLITS, batches, render, simulate
 from stamp.data.phantom.findings import CLASSES
@@ -56,7 +56,7 @@ def write_clinic(folder: Path, patients: int, size: int, seed: int) -> int:
         )
     table = pl.concat(tables)
     write_table(folder / "table.csv", table, {})
-    with whole(folder / "NOTICE") as part:
+    with atomic_write(folder / "NOTICE") as part:
         part.write_text(NOTICE + "\n")
     return len(table)
 

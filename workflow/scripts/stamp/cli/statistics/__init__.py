@@ -160,10 +160,10 @@ def _table(path: Path, table: pl.DataFrame) -> Write:
 
 
 def _text(path: Path, words: str) -> Write:
-    from stamp.core.artifacts import whole
+    from stamp.core.artifacts import atomic_write
 
     def write(where: Path) -> None:
-        with whole(where) as part:
+        with atomic_write(where) as part:
             part.write_text(words)
 
     return path, write

@@ -14,7 +14,7 @@ from typing import Any
 
 from stamp.config.extra_outputs import KINDS
 from stamp.core.array_writer import ArrayWriter
-from stamp.core.artifacts import ids_digest, read_json, whole, write_json
+from stamp.core.artifacts import atomic_write, ids_digest, read_json, write_json
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
 from stamp.inference.extra_outputs.registry import MAKERS
@@ -92,7 +92,7 @@ class OutputFiles:
         file = Path(kind) / f"{self.model}.safetensors"
         selected = "rows" in stream.arrays
         ids = runner.images.selected_ids[: stream.images] if selected else runner.images.ids
-        with whole(self.folder / file) as part:
+        with atomic_write(self.folder / file) as part:
             card = {**self.metadata, "key": key, "kind": kind, "ids": ids_digest(ids)}
             writer = ArrayWriter(part, stream.arrays, card)
             for chunk in stream.chunks:

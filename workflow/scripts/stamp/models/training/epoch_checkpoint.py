@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 
 
 def read_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
@@ -25,7 +25,7 @@ def read_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
 
 def write_checkpoint(path: Path, digest: str, state: Mapping[str, Any]) -> None:
     """Write a run's state, whole or not at all."""
-    with whole(path) as part:
+    with atomic_write(path) as part:
         torch.save({"digest": digest, "state": state}, part)
 
 

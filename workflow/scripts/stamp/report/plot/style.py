@@ -26,7 +26,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
 
-from stamp.core.artifacts import whole
+from stamp.core.artifacts import atomic_write
 
 WIDTH = 7.0  # inches: the text width of a page
 MARGIN = 0.1
@@ -345,8 +345,8 @@ def _entry(axes: Axes, entry: Entry, x: float, y: float) -> None:
 def save(figure: Figure, png: str | Path, pdf: str | Path) -> None:
     """Write the figure as PNG and PDF, each whole, and with the same bytes for the same figure."""
     with look():
-        with whole(png) as part:
+        with atomic_write(png) as part:
             figure.savefig(part, format="png", dpi=DPI, metadata={"Software": None})
-        with whole(pdf) as part:
+        with atomic_write(pdf) as part:
             nothing = {"Creator": None, "Producer": None, "CreationDate": None}
             figure.savefig(part, format="pdf", metadata=nothing)
