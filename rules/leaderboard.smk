@@ -1,4 +1,4 @@
-"""The leaderboard: one row a model, best score first."""
+"""The leaderboard: one row per model, best score first."""
 
 
 rule leaderboard:
