@@ -32,7 +32,7 @@ from stamp.report.outcomes import MEAN, outcome_names
 SEEDS = (0, 1, 2)
 PAGE = ROOT / "docs" / "embedded-results.md"
 COMMAND = "PYTHONPATH=workflow/scripts python -m benchmarks.seeds"
-FILTERS = {"all": "All models", "declared": "Without the models that are set apart"}
+FILTERS = {"all": "All models", "declared": "Without the excluded models"}
 SMALL_P = 0.05
 PACKAGES = ("torch", "timm", "numpy", "scikit-learn", "mlxtend")
 METRICS = {"auroc": "source AUROC", "top1": "source accuracy"}
@@ -273,7 +273,7 @@ def facts(study: Study, runs: Sequence[Finished]) -> str:
     first = runs[0]
     outcomes = [name for name in first.outcomes if name != MEAN]
     lines = [
-        f"{len(first.board)} models, {study.pairs.semantic} pairs. Rule that sets models apart: "
+        f"{len(first.board)} models, {study.pairs.semantic} pairs. Rule that excludes models: "
         f"{study.calibration.exclude}. Outcomes: {listed(outcomes)}."
     ]
     for run in runs:
@@ -327,7 +327,7 @@ Whether a score that needs no target data ranks models as the targets do, next t
 which needs labels at the source and no target data either. `all` keeps every model, degenerate ones
 at the raw value of the formula (the headline score only: the other scores have no value there, so
 that their n is smaller). `declared` leaves out degenerate models and those that the study's rule
-sets apart.
+excludes.
 """.strip()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from analysis_job import check_from_files
 from figures_check import artists, axes_of, check_texts
 from made_up_study import (
     KINDS,
@@ -27,9 +28,8 @@ from made_up_study import (
 from scipy.special import softmax
 from scipy.stats import norm, spearmanr
 
-import analysis
-import analysis_figure
 import score
+from stamp.config.analyses import ANALYSES
 from stamp.core.artifacts import ids_digest, read_table, write_arrays, write_json, write_table
 from stamp.inference.outputs import Outputs
 from stamp.report import correlate as agreement
@@ -441,7 +441,7 @@ def test_every_rule_leaves_degenerate_models_out_and_none_ranks_them_at_their_ra
     assert {one(table, rule=r, outcome="plain")["n"] for r in list(temperature.RULES)[1:]} == {10}
 
 
-def test_a_degenerate_model_is_not_said_to_be_set_apart_by_a_rule() -> None:
+def test_a_degenerate_model_is_not_said_to_be_excluded_by_a_rule() -> None:
     data = study(excluded={5: ("chance",), 7: ("chance",)}, degenerate=(2, 5))
     keys = data.scores["model"].to_list()
     table = temperature.table(data)
@@ -451,7 +451,7 @@ def test_a_degenerate_model_is_not_said_to_be_set_apart_by_a_rule() -> None:
     assert (row["left_out"], row["degenerate"], row["n"]) == (2, 1, 9)
     assert row["models_left_out"] == f"{keys[5]}, {keys[7]}"
     said = temperature.sentence(table)
-    assert "The temperature rule sets no model apart." in said
+    assert "The temperature rule excludes no model." in said
 
 
 def test_the_source_metric_beside_a_target_is_that_on_the_classes_it_is_scored_on() -> None:
@@ -545,42 +545,17 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     name: str, tmp_path: Path
 ) -> None:
     data = study()
-    for part in ("scores", "outcomes"):
-        write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
     write_table(tmp_path / "evaluations.csv", data.evaluations, {})
     write_table(tmp_path / "m.n_pairs.parquet", data.n_pairs, {"study": "s"})
     for key, record in data.calibrations.items():
         write_json(tmp_path / f"{key}.json", record)
     files = {
-        "evaluations": [tmp_path / "evaluations.csv"] if name in ("corruptions", "strata") else [],
-        "n_pairs": [tmp_path / "m.n_pairs.parquet"] if name == "n_pairs" else [],
-        "metrics": [],
-        "calibrations": [tmp_path / f"{key}.json" for key in data.calibrations]
-        if name == "temperature"
-        else [],
+        "evaluations": [tmp_path / "evaluations.csv"],
+        "n_pairs": [tmp_path / "m.n_pairs.parquet"],
+        "calibrations": [tmp_path / f"{key}.json" for key in data.calibrations],
     }
-    params = {key: getattr(data, key) for key in analysis.ABOUT}
-    job = SimpleNamespace(
-        params=SimpleNamespace(**params),
-        wildcards=SimpleNamespace(study="s", analysis=name),
-        input=SimpleNamespace(
-            scores=tmp_path / "scores.parquet", outcomes=tmp_path / "outcomes.parquet", **files
-        ),
-        output=SimpleNamespace(
-            csv=tmp_path / "a.csv", models=tmp_path / "a_models.csv", text=tmp_path / "a.txt"
-        ),
-    )
-    analysis.main(job)
-    module = MODULES[name]
-    assert pl.read_csv(job.output.csv, schema=module.TABLE).equals(module.table(data))
-    assert pl.read_csv(job.output.models, schema=module.MODELS).equals(module.models(data))
-    assert job.output.text.read_text() == module.sentence(module.table(data)) + "\n"
-    if name in FIGURES:
-        job.input = SimpleNamespace(csv=job.output.csv, models=job.output.models)
-        job.output = SimpleNamespace(png=tmp_path / "a.png", pdf=tmp_path / "a.pdf")
-        analysis_figure.main(job)
-        assert job.output.png.read_bytes()[1:4] == b"PNG"
-        assert job.output.pdf.read_bytes()[:4] == b"%PDF"
+    read = {kind: found for kind, found in files.items() if kind in ANALYSES[name].inputs}
+    check_from_files(name, data, tmp_path, read)
 
 
 def test_the_main_table_has_all_three_intervals() -> None:

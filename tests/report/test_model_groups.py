@@ -10,19 +10,17 @@ import itertools
 import math
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 import yaml
+from analysis_job import check_from_files
 from figures_check import artists, axes_of, check_texts
 from made_up_study import one, replaced
 from scipy import stats
 
-import analysis
-import analysis_figure
 from stamp.config.analyses import ANALYSES
 from stamp.config.metrics import COLUMNS as METRIC_COLUMNS
 from stamp.core.artifacts import write_table
@@ -532,32 +530,9 @@ def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     name: str, tmp_path: Path
 ) -> None:
     data = study(keys=list(ZOO)[18:43])
-    for part in ("scores", "outcomes", "metrics"):
-        write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
-    params = {key: getattr(data, key) for key in analysis.ABOUT}
-    files: dict[str, Any] = {kind: [] for analysis in ANALYSES.values() for kind in analysis.inputs}
-    if "metrics" in ANALYSES[name].reads:
-        files["metrics"] = [tmp_path / "metrics.parquet"]
-    job = SimpleNamespace(
-        params=SimpleNamespace(**params),
-        wildcards=SimpleNamespace(study="s", analysis=name),
-        input=SimpleNamespace(
-            scores=tmp_path / "scores.parquet", outcomes=tmp_path / "outcomes.parquet", **files
-        ),
-        output=SimpleNamespace(
-            csv=tmp_path / "a.csv", models=tmp_path / "a_models.csv", text=tmp_path / "a.txt"
-        ),
-    )
-    analysis.main(job)
-    module = MODULES[name]
-    assert pl.read_csv(job.output.csv, schema=module.TABLE).equals(module.table(data))
-    assert pl.read_csv(job.output.models, schema=module.MODELS).equals(module.models(data))
-    assert job.output.text.read_text() == module.sentence(module.table(data)) + "\n"
-    job.input = SimpleNamespace(csv=job.output.csv, models=job.output.models)
-    job.output = SimpleNamespace(png=tmp_path / "a.png", pdf=tmp_path / "a.pdf")
-    analysis_figure.main(job)
-    assert job.output.png.read_bytes()[1:4] == b"PNG"
-    assert job.output.pdf.read_bytes()[:4] == b"%PDF"
+    write_table(tmp_path / "metrics.parquet", data.metrics, {"study": "s"})
+    read = {"metrics": [tmp_path / "metrics.parquet"]} if ANALYSES[name].reads else {}
+    check_from_files(name, data, tmp_path, read)
 
 
 @pytest.mark.parametrize("name", ["objectives", "regimes"])

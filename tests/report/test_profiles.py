@@ -454,7 +454,7 @@ def test_classes_have_no_negative_controls(tmp_path: Path) -> None:
     assert table["value"].is_null().all() and "the groups are classes" in table["reason"][0]
 
 
-# Centroids, steepness, bounds --------------------------------------------------------------------
+# Centroids, sensitivity, bounds ------------------------------------------------------------------
 
 
 def test_the_centroid_gap_is_the_mean_distance_to_the_nearest_known_mean() -> None:
@@ -487,7 +487,7 @@ def test_positives_are_set_against_negatives_and_the_unlabeled_left_out() -> Non
     assert np.isnan(centroids.side_gaps(p, labels, 2)).all()
 
 
-def test_the_steepness_of_a_linear_map_along_its_axes_is_its_largest_singular_value() -> None:
+def test_the_sensitivity_of_a_linear_map_along_its_axes_is_its_largest_singular_value() -> None:
     rng = np.random.default_rng(4)
     turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     matrix = turn @ np.diag(np.arange(1.0, 9))
@@ -495,7 +495,7 @@ def test_the_steepness_of_a_linear_map_along_its_axes_is_its_largest_singular_va
     steps = 0.01 * np.eye(8)[:, None, :]  # one direction each, the same for all images
     norms = np.full((8, 5), 0.01)
     norms[0] = 0  # a perturbation of no length tells nothing
-    found = identifiability.steepness(x @ matrix.T, (x + steps) @ matrix.T, norms)
+    found = identifiability.sensitivity(x @ matrix.T, (x + steps) @ matrix.T, norms)
     assert found == pytest.approx(np.full(5, 8.0))
 
 

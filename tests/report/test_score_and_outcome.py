@@ -6,20 +6,17 @@ import itertools
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from analysis_job import check_from_files
 from benchmarks.made_up import study as made_up
 from figures_check import check_texts
 from scipy.stats import norm, rankdata, spearmanr, t
 
-import analysis
-import analysis_figure
 from stamp.config.analyses import ANALYSES
-from stamp.core.artifacts import write_table
 from stamp.report.analyses.alarm import table as alarm
 from stamp.report.analyses.failures import table as failures
 from stamp.report.analyses.leave_one_out import table as leave_one_out
@@ -608,32 +605,8 @@ def test_sentences_print_numbers_of_the_table_under_the_declared_rule(name: str)
 def test_tables_are_written_and_drawn_from_files_as_they_were_computed(
     name: str, tmp_path: Path
 ) -> None:
-    data = study()
     assert ANALYSES[name].inputs == ()
-    for part in ("scores", "outcomes"):
-        write_table(tmp_path / f"{part}.parquet", getattr(data, part), {"study": "s"})
-    params = {key: getattr(data, key) for key in analysis.ABOUT}
-    empty = dict.fromkeys(("evaluations", "n_pairs", "metrics", "calibrations"), ())
-    job = SimpleNamespace(
-        params=SimpleNamespace(**params),
-        wildcards=SimpleNamespace(study="s", analysis=name),
-        input=SimpleNamespace(
-            scores=tmp_path / "scores.parquet", outcomes=tmp_path / "outcomes.parquet", **empty
-        ),
-        output=SimpleNamespace(
-            csv=tmp_path / "a.csv", models=tmp_path / "a_models.csv", text=tmp_path / "a.txt"
-        ),
-    )
-    analysis.main(job)
-    module = MODULES[name]
-    assert pl.read_csv(job.output.csv, schema=module.TABLE).equals(module.table(data))
-    assert pl.read_csv(job.output.models, schema=module.MODELS).equals(module.models(data))
-    assert job.output.text.read_text() == module.sentence(module.table(data)) + "\n"
-    if name in DRAWN:
-        job.input = SimpleNamespace(csv=job.output.csv, models=job.output.models)
-        job.output = SimpleNamespace(png=tmp_path / "a.png", pdf=tmp_path / "a.pdf")
-        analysis_figure.main(job)
-        assert job.output.png.read_bytes()[1:4] == b"PNG"
+    check_from_files(name, study(), tmp_path, {})
 
 
 # Figures -----------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def kept(data: AnalysisData, which: str, outcome: str) -> pl.DataFrame:
 def agreement(
     data: AnalysisData, outcome: str, models: Sequence[str], score: np.ndarray, truth: np.ndarray
 ) -> dict[str, Any]:
-    """Spearman's rho of a score and an outcome, one number a model, as a row of ``AGREEMENT``.
+    """Spearman's rho of a score and an outcome, one number per model, as a row of ``AGREEMENT``.
 
     With Bonett and Wright's interval and a permutation p; the partial is given the source metric on
     the classes that ``outcome`` is scored on, whose own rho over the same models stands beside it.
@@ -181,7 +181,7 @@ def mean_known(found: np.ndarray) -> float | None:
 
 
 def describe(data: AnalysisData) -> pl.DataFrame:
-    """One row a model: what is said of it, whether the study's rule counts it, and its score."""
+    """One row per model: what is said of it, whether the study's rule counts it, and its score."""
     board = data.scores.select(
         "model",
         keeps(data.scores)["declared"].alias("counted"),

@@ -74,7 +74,7 @@ class Subset:
 
 
 def common(data: AnalysisData, keys: Sequence[str], predictors: Mapping[str, np.ndarray]) -> Subset:
-    """The models of ``keys`` that have all predictors, one number a key, and all outcomes."""
+    """The models of ``keys`` that have all predictors, one number per key, and all outcomes."""
     truths = {
         name: values(data.outcomes, name, list(keys)) for name in shown_outcomes(data.outcomes)
     }

@@ -59,7 +59,7 @@ def correlation_row(found: Correlation, models: list[str]) -> dict[str, Any]:
 def correlations(
     board: pl.DataFrame, tidy: pl.DataFrame, settings: Mapping[str, Any], seed: int
 ) -> pl.DataFrame:
-    """One row a filter, outcome and predictor, with tests, intervals, partials and robustness.
+    """One row per filter, outcome and predictor, with tests, intervals, partials and robustness.
 
     ``source_metric_rho`` is that of the source metric over the models of the row; a partial has its
     own n, since a model may lack what is controlled for.

@@ -34,7 +34,7 @@ def leaderboard(
     models: Mapping[str, Mapping[str, str]],
     unavailable: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> pl.DataFrame:
-    """One row a model, best score first; degenerate and excluded models last, without a place.
+    """One row per model, best score first; degenerate and excluded models last, without a place.
 
     Models that can't be scored follow with the reason.
     """

@@ -1,4 +1,4 @@
-"""The table that a paper prints of a study: one row a target and score."""
+"""The table that a paper prints of a study: one row per target and score."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def main_table(correlations: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataF
 
     ``low`` and ``high`` are Bonett and Wright's interval, Fisher's and the bootstrap's stand beside
     it; p is the permutation p. The source metric's rho is over the models of the row. Under the
-    filter ``all`` no model is left out; under ``declared`` those that the study's rule sets apart.
+    filter ``all`` no model is left out; under ``declared`` those that the study's rule excludes.
     """
     rows = []
     kept = correlations.filter(pl.col("filter").is_in(["all", "declared", "uncontaminated"]))

@@ -34,7 +34,7 @@ CONTROL = "control:"  # columns of the scores that a user asks to control for
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """One filter, outcome and score: one number a model in each array, NaN where it has none.
+    """One filter, outcome and score: one number per model in each array, NaN where it has none.
 
     ``source`` is the source metric on the classes that the outcome is scored on; ``n_source`` and
     ``n_target`` are the fewest images behind a model's values, None where that is not known.

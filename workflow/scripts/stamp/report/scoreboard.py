@@ -1,4 +1,4 @@
-"""One row a model: every score, its parts, interval and health flags."""
+"""One row per model: every score, its parts, interval and health flags."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:
     """Which models stay under each filter.
 
     ``all`` keeps every model, degenerate ones at their raw value; ``declared`` leaves out
-    degenerate models and those that the study's own rule sets apart; ``temperature`` and
+    degenerate models and those that the study's own rule excludes; ``temperature`` and
     ``chance`` do the same under that rule, whichever the study declares.
     """
     sound = ~board["degenerate"]

@@ -38,7 +38,7 @@ def job_rows(
     parts: Iterable[str] | None = None,
     images: Mapping[str, int] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """One row a benchmark file of these models and parts; ``images`` are those of a part."""
+    """One row per benchmark file of these models and parts; ``images`` are those of a part."""
     every = list(zip(models, files, strict=True))
     named = list(parts) if parts is not None else [None] * len(every)
     return [
@@ -54,7 +54,7 @@ def job_rows(
 
 
 def extra_output_rows(manifests: Mapping[str, str | Path]) -> list[dict[str, Any]]:
-    """One row a model and kind of further pass that is available, from the manifests."""
+    """One row per model and kind of extra output that is available, from the manifests."""
     return [
         {
             "model": model,

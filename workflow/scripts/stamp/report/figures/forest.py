@@ -194,5 +194,5 @@ def _note(data: FigureData, rows: pl.DataFrame) -> str:
         parts.append("Degenerate models: at the raw value of the formula, no interval, no rank.")
     if not rows["counted"].all():
         which = "The models below the line" if rows["counted"].any() else "All models"
-        parts.append(f"{which} are set aside by the study; leaderboard.csv says why.")
+        parts.append(f"{which} are excluded by the study; leaderboard.csv says why.")
     return " ".join(parts)

@@ -247,7 +247,7 @@ def _note(aside: bool) -> str:
     )
     if aside:
         note += (
-            " Models that the study sets aside (grey, dashed) stand where their value puts them "
+            " Models that the study excludes (grey, dashed) stand where their value puts them "
             f"and count neither in the ranks nor in {RHO}."
         )
     return note

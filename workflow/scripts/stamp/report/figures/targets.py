@@ -1,4 +1,4 @@
-"""Score against outcome, one panel an outcome of the targets."""
+"""Score against outcome, one panel per outcome of the targets."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def draw(data: FigureData) -> tuple[Figure, pl.DataFrame]:
 
 
 def points(data: FigureData, models: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """One row an outcome and model that has both a score and a value there."""
+    """One row per outcome and model that has both a score and a value there."""
     what = ["model", "label", "family", "objective", "counted", "degenerate", "excluded"]
     own = models.select(*what, "score", "low", "high").with_columns(matched=pl.lit(False))
     order = ["outcome", *own.columns, "value", "se"]
@@ -98,7 +98,8 @@ def header(data: FigureData, outcome: str, width: float) -> Header:
     more = []
     if source.rho is not None:
         more = [
-            f"source metric {RHO} = {short_number(source.rho)}; partial {short_number(kept.partial)}"
+            f"source metric {RHO} = {short_number(source.rho)}; "
+            f"partial {short_number(kept.partial)}"
         ]
     if everyone.n != kept.n and everyone.rho is not None:
         more.append(f"all {everyone.n} models {RHO} = {short_number(everyone.rho)}")

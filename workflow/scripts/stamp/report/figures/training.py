@@ -1,4 +1,4 @@
-"""How fine-tuning went: one small panel a model, all on the same axes."""
+"""How fine-tuning went: one small panel per model, all on the same axes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Grid:
 def draw(
     records: Mapping[str, Mapping[str, Any]], texts: Mapping[str, Any]
 ) -> tuple[Figure, pl.DataFrame]:
-    """Metric and losses by epoch for each model, by its label, and a row an epoch and model."""
+    """Metric and losses by epoch for each model, by its label, and one row per epoch and model."""
     table = epochs(records)
     name = "macro-AUROC" if texts["task"] == "multilabel" else "accuracy"
     subtitle = f"Fine-tuning: {name} on the validation images, and below it the loss, by epoch"
@@ -92,7 +92,7 @@ def draw(
 
 
 def epochs(records: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """One row a model and epoch, as the records have them."""
+    """One row per model and epoch, as the records have them."""
     rows = [
         {**epoch, "label": label, "best": epoch["epoch"] == record["best"]}
         for label, record in records.items()

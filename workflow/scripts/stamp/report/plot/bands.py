@@ -1,4 +1,4 @@
-"""Panels in bands: one panel a quantity, several beside each other, rows with names at the left."""
+"""Panels in bands: one panel per quantity, several side by side, row names at the left."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Rho:
 
 
 def board(data: FigureData) -> pl.DataFrame:
-    """One row a model, in the order of the scores.
+    """One row per model, in the order of the scores.
 
     ``score`` is the headline, or the raw formula where the model is degenerate; ``counted`` says
     whether the correlations under the study's own rule include the model; ``source`` is its metric

@@ -107,7 +107,7 @@ def lay_out(
     blocks: dict[str, list[style.Entry]],
     extra: float = 0.0,
 ) -> Panels:
-    """A figure of one frame an outcome; ``labels`` of x and y stand at the edge of the grid.
+    """A figure of one frame per outcome; ``labels`` of x and y stand at the edge of the grid.
 
     ``extra`` inches under the legends stay free, from ``foot``.
     """

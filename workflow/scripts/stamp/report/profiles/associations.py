@@ -28,7 +28,7 @@ ASSOCIATION: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One number a model; ``about`` says in a table's columns what it is."""
+    """One number per model; ``about`` says in a table's columns what it is."""
 
     about: Mapping[str, Any]
     values: Mapping[str, float | None]

@@ -51,7 +51,7 @@ class ExtraOutputs:
         """A kind's logits [..., C] as outputs at the temperature, over the classes there are."""
         logits = logits[..., self.there].astype(np.float64)
         if not np.isfinite(logits).all():
-            raise NotAvailable(f"the outputs of the pass '{kind}' are not finite")
+            raise NotAvailable(f"the extra output '{kind}' is not finite")
         p = probabilities(logits.reshape(-1, logits.shape[-1]), self.task, self.temperature)
         return p.reshape(logits.shape)
 

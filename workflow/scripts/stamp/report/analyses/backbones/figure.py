@@ -91,11 +91,12 @@ def _words(row: Mapping[str, Any] | None) -> str:
     if row["rho"] is None:
         return row["reason"] or ""
     ties = ", ties" if row["ties"] else ""
-    return f"{RHO} = {short_number(row['rho'])}, {row['method']} p = {row['p']:.2g}, n = {row['n']}{ties}"
+    rho = f"{RHO} = {short_number(row['rho'])}"
+    return f"{rho}, {row['method']} p = {row['p']:.2g}, n = {row['n']}{ties}"
 
 
 def _draw(axes: Axes, models: pl.DataFrame, name: str, key: style.Key) -> None:
-    """A mark a model in its row, a line through the counted ones, and their ranks at the right."""
+    """One mark per model in its row, a line through the counted ones, their ranks at the right."""
     rows = models.filter(pl.col("of") == name).drop_nulls("value").sort("place")
     count = models["place"].n_unique()
     low, high = style.limits(rows, "value")

@@ -118,7 +118,7 @@ def _named(page: Axes, names: list[str], order: list[str], right: float, top: fl
 
 
 def _bars(axes: Axes, rows: pl.DataFrame, order: list[str]) -> None:
-    """One bar a predictor with its interval, in the heat map's rows."""
+    """One bar per predictor with its interval, in the heat map's rows."""
     axes.set(ylim=(len(order), 0), xlim=(-1.05, 1.05), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.axvline(0, color=style.MUTED, lw=0.8, zorder=1)

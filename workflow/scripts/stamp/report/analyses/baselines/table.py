@@ -87,7 +87,7 @@ def metric_values(data: AnalysisData, name: str, outcome: str, keys: list[str]) 
 
 
 def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any]]:
-    """One row a predictor for one outcome: over a common set, or over its own models."""
+    """One row per predictor for one outcome: over a common set, or over its own models."""
     board = analysis.kept(data, "declared" if which == MIXED else which, outcome)
     keys = board["model"].to_list()
     truth = values(data.outcomes, outcome, keys)
@@ -127,7 +127,7 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
 def predictors(
     data: AnalysisData, outcome: str, keys: list[str], stamp: np.ndarray, truth: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Every predictor of an outcome, one number a model, NaN where a model has none.
+    """Every predictor of an outcome, one number per model, NaN where a model has none.
 
     Accuracy on the line is each model's outcome as the line through the other models' source and
     target values predicts it: it needs their target labels, and is here for reference. Values

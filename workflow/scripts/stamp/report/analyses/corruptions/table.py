@@ -1,4 +1,4 @@
-"""How well the score predicts each kind of corruption: a row a kind, then mean, least and most."""
+"""How well the score predicts each kind of corruption, then the mean, least and most of them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def models(data: AnalysisData) -> pl.DataFrame:
 
 
 def table(data: AnalysisData) -> pl.DataFrame:
-    """One row a group of predictors that take the same passes."""
+    """One row per group of predictors that take the same passes."""
     if data.costs.is_empty():
         return analysis.nothing(TABLE, "no job of the study has been measured")
     costs, count = data.costs, data.scores.height

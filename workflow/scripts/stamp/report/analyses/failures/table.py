@@ -1,7 +1,7 @@
 """Where the score is wrong: models whose ranks by score and by outcome lie furthest apart.
 
 Beside them stands what was known of a model without any target data: health flags, the rules that
-set models apart, the parts of its score. Whether those flags explain the disagreement is counted,
+exclude models, the parts of its score. Whether those flags explain the disagreement is counted,
 not assumed.
 """
 

@@ -1,4 +1,4 @@
-"""Whether the result holds between families: one model a family, and families drawn as wholes."""
+"""Whether the result holds between families: one model per family, and families drawn as wholes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FIRST = ("rho", "low", "high", "p", "partial", "partial_reason", "source_metric_
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Positions of one member a family, [choices, families], and whether they are all there are."""
+    """Positions of one member per family, [choices, families], and whether these are all."""
 
     members: np.ndarray
     exhaustive: bool
@@ -74,7 +74,7 @@ def step(families: int) -> float:
 
 
 def one_each(families: np.ndarray, seed: int, most: int = CHOICES) -> Choices:
-    """All choices of one member a family if those are at most ``most``, else as many random ones.
+    """All choices of one member per family if those are at most ``most``, else as many random ones.
 
     ``families`` has the family's number of each member. A random choice takes each member of a
     family with the same chance.
@@ -122,7 +122,7 @@ def models(data: AnalysisData) -> pl.DataFrame:
 
 
 def table(data: AnalysisData) -> pl.DataFrame:
-    """For each outcome, rho with one model a family and over resampled families.
+    """For each outcome, rho with one model per family and over resampled families.
 
     ``first_`` takes of each family the model that is first by its key, which no score or outcome
     had a part in. ``choices_`` are median and percentile interval of rho over all choices of one
@@ -178,7 +178,7 @@ def _row(data: AnalysisData, which: str, outcome: str) -> dict[str, Any]:
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """What is left of rho with one model a family, for the mean of the targets or the only one."""
+    """What is left of rho with one model per family, for the mean outcome or the only one."""
     if reason := analysis.why(table):
         return f"No analysis of families: {reason}."
     declared = table.filter(pl.col("models") == "declared")
@@ -194,10 +194,10 @@ def _words(row: dict[str, Any]) -> str:
         f"{row['choices']:,} random" if row["choices_kind"] == "random" else f"all {row['choices']}"
     )
     return (
-        f"{row['title']}: with one model a family, the first by its key, {RHO} is "
+        f"{row['title']}: with one model per family, the first by its key, {RHO} is "
         f"{number(row['first_rho'])} ({p_text(row['first_p'])}, n = {row['families']} families), "
         f"the source metric's {number(row['first_source_metric_rho'])}; over "
-        f"{choices} choices of one model a family the median is "
+        f"{choices} choices of one model per family the median is "
         f"{number(row['choices_median'])}, the interval {number(row['choices_low'])} to "
         f"{number(row['choices_high'])}. Over all {row['n']} models {RHO} is "
         f"{number(row['rho'])}, {number(row['cluster_low'])} to {number(row['cluster_high'])} when "

@@ -1,4 +1,4 @@
-"""STAMP by the number of visits between two images: a line a model, and rho below each gap."""
+"""STAMP by the number of visits between two images: one line per model, and rho below each gap."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _framed(axes: Axes, gaps: list[int]) -> Axes:
 
 
 def _lines(axes: Axes, points: pl.DataFrame, gaps: list[int], key: style.Key) -> None:
-    """A line a model through its scores, dashed and open where the study sets it aside."""
+    """One line per model through its scores, dashed and open where the study excludes it."""
     size = 4.6 if points["model"].n_unique() <= 20 else 3.4
     for (model,), own in points.group_by("model", maintain_order=True):
         one = own.row(0, named=True)

@@ -1,4 +1,4 @@
-"""How far class centroids are apart in output space, and how steep the outputs are.
+"""How far class centroids are apart in output space, and how sensitive the outputs are.
 
 ``centroid_gap``: the mean over classes of the distance to the nearest other centroid; ``side_gap``
 (multilabel): the mean distance of a class's positives from its negatives; ``lipschitz``: ``mean_i
@@ -24,7 +24,7 @@ from stamp.report.profiles.rows import entry
 from stamp.scoring.stamp import squared_distances
 
 
-def steepness(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.ndarray:
+def sensitivity(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """``max_k ||after_ki - before_i|| / norms_ki`` of each image, over d of some length."""
     moved = np.linalg.norm(after - before, axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -33,9 +33,9 @@ def steepness(before: np.ndarray, after: np.ndarray, norms: np.ndarray) -> np.nd
 
 
 def rows(inputs: ProfileInputs) -> Iterator[dict[str, Any]]:
-    """The gaps, those of each class, and the three kinds of steepness."""
+    """The gaps, those of each class, and the three kinds of sensitivity."""
     yield from _gaps(inputs)
-    for name, measured in STEEPNESS.items():
+    for name, measured in SENSITIVITY.items():
         try:
             value, count = measured(inputs)
         except NotAvailable as missing:
@@ -48,7 +48,7 @@ def _perturbed(inputs: ProfileInputs) -> tuple[float, int]:
     at, after, found = inputs.extra_outputs.outputs("perturbations")
     # the pass's own outputs at x, which are as precise as those beside it
     before = inputs.extra_outputs.probabilities("perturbations", found["base"])
-    slopes = steepness(before, after, found["norms"].astype(np.float64))
+    slopes = sensitivity(before, after, found["norms"].astype(np.float64))
     return float(slopes.mean()), len(at)
 
 
@@ -73,7 +73,7 @@ def _pairs(inputs: ProfileInputs) -> tuple[float, int]:
     return float(np.sqrt(within / apart)), count
 
 
-STEEPNESS: dict[str, Callable[[ProfileInputs], tuple[float, int]]] = {
+SENSITIVITY: dict[str, Callable[[ProfileInputs], tuple[float, int]]] = {
     "lipschitz": _perturbed,
     "lipschitz_spectral": _spectral,
     "lipschitz_pairs": _pairs,

@@ -1,4 +1,4 @@
-"""The paper's conditions, measured: centroid gaps and steepness against STAMP and the outcomes.
+"""The paper's conditions, measured: centroid gaps and sensitivity against STAMP and the outcomes.
 
 Over all models together and within each family: a correlation that only families make is none of
 the models.

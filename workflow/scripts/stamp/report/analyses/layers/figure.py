@@ -1,4 +1,4 @@
-"""STAMP layer by layer: a row a model, in it the layers, the gains between them, and rho below."""
+"""STAMP layer by layer, one row per model: the layers, the gains between them, and rho below."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ def _words(rows: pl.DataFrame) -> str:
             one = own.row(0, named=True)
             said.append(
                 f"{NAMES[kind]}: R\u00b2 of models left out {short_number(one['loo_r2'])} "
-                f"({short_p(one['loo_p'])}), of those fitted {short_number(one['r2'])}, n = {one['n']}"
+                f"({short_p(one['loo_p'])}), of those fitted {short_number(one['r2'])}, "
+                f"n = {one['n']}"
             )
     return f"{rows['title'][0]}; {'; '.join(said)}."
 

@@ -1,4 +1,4 @@
-"""Rho and the scores' intervals by number of pairs: a row an outcome, in it a line for each N."""
+"""Rho and the scores' intervals by number of pairs: one row per outcome, one line for each N."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _rhos(
     at: list[int],
     layout: Layout,
 ) -> None:
-    """A row an outcome: rho at each N with its interval, and the source metric's rho."""
+    """One row per outcome: rho at each N with its interval, and the source metric's rho."""
     above = layout.top - style.line_height(style.SMALL) - 0.04
     style.write(page, layout.left, above, f"{RHO} with the outcome", style.SMALL, weight="bold")
     place = (layout.left, layout.top, layout.width, layout.height)

@@ -1,4 +1,4 @@
-"""The nuisance ratio against STAMP and the outcome, a mark a model, and rho by augmentation."""
+"""The nuisance ratio against STAMP and the outcome, one mark per model, and rho by augmentation."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _points(axes: Axes, points: pl.DataFrame, column: str, key: style.Key) -> No
 
 
 def _rhos(figure: Figure, page: Axes, rows: pl.DataFrame, outcomes: list[str], top: float) -> None:
-    """A row an augmentation: rho with STAMP and with the outcome, and their intervals."""
+    """One row per augmentation: rho with STAMP and with the outcome, and their intervals."""
     names = rows["augmentation"].unique(maintain_order=True).to_list()
     titles = dict(rows.select("outcome", "title").unique(maintain_order=True).iter_rows())
     left = style.MARGIN + style.widest(names, style.SMALL) + 0.12

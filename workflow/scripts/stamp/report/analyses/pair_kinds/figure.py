@@ -67,7 +67,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
 
 
 def _bands(rows: pl.DataFrame) -> Bands | None:
-    """Room for the bars: one panel an outcome, one row a kind; none where there is no outcome."""
+    """Room for the bars: one panel per outcome, one row per kind; none without an outcome."""
     if rows.is_empty():
         return None
     panels = [

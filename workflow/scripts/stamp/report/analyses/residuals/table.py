@@ -1,7 +1,7 @@
 """Whether the score knows what the source metric leaves over: its rho with the residuals.
 
 The paper's "average line" is not defined there. Here a residual is that of probit(outcome) from the
-line on probit(source metric) through all other models (leave one out), one line an outcome.
+line on probit(source metric) through all other models (leave one out), one line per outcome.
 """
 
 from __future__ import annotations

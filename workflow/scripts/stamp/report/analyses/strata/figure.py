@@ -73,7 +73,8 @@ def _block(target: str, rows: pl.DataFrame, models: pl.DataFrame) -> Block:
     absolute, relative = by_what["absolute gap"], by_what["relative gap"]
     words = (
         f"STAMP and the gap, {absolute['label']}: {RHO} = {short_number(absolute['rho'])} "
-        f"({short_p(absolute['p'])}); and the relative gap: {RHO} = {short_number(relative['rho'])} "
+        f"({short_p(absolute['p'])}); and the relative gap: "
+        f"{RHO} = {short_number(relative['rho'])} "
         f"({short_p(relative['p'])}); n = {absolute['n']}"
     )
     strata = rows.filter(pl.col("what") == "stratum").sort("stratum")
@@ -115,7 +116,7 @@ def _ticks(axes: Axes, strata: pl.DataFrame, width: float) -> None:
 
 
 def _models(axes: Axes, block: Block, key: style.Key) -> None:
-    """A line a model through its values, dashed and open where the study sets it aside."""
+    """One line per model through its values, dashed and open where the study excludes it."""
     rows, order = block.models.drop_nulls("value"), block.strata["stratum"].to_list()
     axes.set_ylim(*style.limits(rows, "value"))
     size = 4.6 if rows["model"].n_unique() <= 20 else 3.6
@@ -163,7 +164,7 @@ def _rhos(axes: Axes, block: Block) -> None:
 def _note(texts: Mapping[str, Any]) -> str:
     level = f"{100 * texts['level']:g} %"
     return (
-        f"Left: one line a model. Right: Spearman's {RHO} over models of STAMP and the stratum's "
+        f"Left: one line per model. Right: Spearman's {RHO} over models of STAMP and the stratum's "
         f"result (black, {level} interval of Bonett and Wright), and of the source metric (open "
         "diamonds) over the same models. The gap is the last stratum's result minus the first's; "
         "the relative gap is that divided by the last's. A target with several kinds of domains "

@@ -1,8 +1,8 @@
 """How well the score predicts each stratum of a target, and the gap between the last and the first.
 
 Strata are the domains ``kind-1`` to ``kind-k`` of a target, such as ``income-1`` to ``income-4``. A
-target with several kinds, such as corruptions by severity, has one stratum a number: the mean over
-its kinds.
+target with several kinds, such as corruptions by severity, has one stratum per number: the mean
+over its kinds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rules that set models apart do: each model's temperature, and rho under each rule."""
+"""What the rules that exclude models do: each model's temperature, and rho under each rule."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def models(data: AnalysisData) -> pl.DataFrame:
 
 
 def kept_by(data: AnalysisData, rule: str) -> pl.DataFrame:
-    """The models that a rule keeps with their score; ``both`` drops what either sets apart.
+    """The models that a rule keeps with their score; ``both`` drops what either excludes.
 
     Under ``none`` degenerate models stay, at their raw value; every rule leaves them out.
     """
@@ -74,8 +74,8 @@ def kept_by(data: AnalysisData, rule: str) -> pl.DataFrame:
     return data.scores.filter(keep).select("model", score=pl.col("stamp").cast(pl.Float64))
 
 
-def set_apart(data: AnalysisData, rule: str) -> list[str]:
-    """The models that a rule itself sets apart."""
+def excluded_by(data: AnalysisData, rule: str) -> list[str]:
+    """The models that a rule itself excludes."""
     hit = pl.any_horizontal(
         pl.lit(False), *(pl.col(f"excluded_{one}").is_not_null() for one in RULES[rule])
     )
@@ -83,14 +83,14 @@ def set_apart(data: AnalysisData, rule: str) -> list[str]:
 
 
 def table(data: AnalysisData) -> pl.DataFrame:
-    """Rho of the score with each outcome without the models that each rule sets apart.
+    """Rho of the score with each outcome without the models that each rule excludes.
 
     ``best_left_out`` is the best calibration performance among those: a rule that is to find heads
     that do not work should leave out none that does. Models that are degenerate, and no rule's,
     are missing too, and counted apart.
     """
     rows = []
-    own = {rule: set_apart(data, rule) for rule in RULES}
+    own = {rule: excluded_by(data, rule) for rule in RULES}
     for outcome in shown_outcomes(data.outcomes):
         for rule in RULES:
             board = kept_by(data, rule)
@@ -116,9 +116,9 @@ def table(data: AnalysisData) -> pl.DataFrame:
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """How many models each rule sets apart, and rho under each, for the mean of the targets."""
+    """How many models each rule excludes, and rho under each, for the mean of the targets."""
     if reason := analysis.why(table):
-        return f"No {RHO} under the rules that set models apart: {reason}."
+        return f"No {RHO} under the rules that exclude models: {reason}."
     wanted = table.filter(pl.col("outcome") == MEAN)
     rows = wanted if len(wanted) else table
     parts = []
@@ -140,9 +140,9 @@ def sentence(table: pl.DataFrame) -> str:
         if row["left_out"]:
             best = number(row["best_left_out"])
             parts.append(
-                f"The {rule} rule sets apart {row['models_left_out']}; the best of them reaches "
+                f"The {rule} rule excludes {row['models_left_out']}; the best of them reaches "
                 f"{best} on the calibration images."
             )
         else:
-            parts.append(f"The {rule} rule sets no model apart.")
+            parts.append(f"The {rule} rule excludes no model.")
     return " ".join(parts)
