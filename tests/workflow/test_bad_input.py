@@ -38,9 +38,9 @@ def refused(project: Project, *arguments: str) -> str:
         ),
         (
             "studies/small_phantom.yaml",
-            lambda d: d["pairs"].update(largst=3),
-            "config/studies/small_phantom.yaml: pairs: unknown key 'largst': "
-            "did you mean 'largest'?",
+            lambda d: d["pairs"].update(max_pair=3),
+            "config/studies/small_phantom.yaml: pairs: unknown key 'max_pair': "
+            "did you mean 'max_pairs'?",
         ),
         (
             "datasets.yaml",

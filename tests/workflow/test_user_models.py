@@ -186,7 +186,7 @@ def test_code_is_refused_at_planning_and_not_imported(project: Project) -> None:
     add(project, "sly", source="python", function="sly:make", **NORMAL)
     done = project.run("--dry-run")
     assert done.code == 1
-    line = "config/zoo/small_phantom.yaml: sly: load: code is run only with `allow_code: true`"
+    line = "config/zoo/small_phantom.yaml: sly.load: code is run only with `allow_code: true`"
     assert f"stamp: {line} in config.yaml" in done.text
     assert not trap.exists()
 
