@@ -190,3 +190,15 @@ def test_a_lost_intermediate_file_is_not_missed_while_its_results_stand(
 ) -> None:
     project.result(f"small_phantom/{name}").unlink()
     assert project.plan() == jobs()
+
+
+def test_precomputed_logits_need_no_pixels_for_extra_outputs(project: Project) -> None:
+    """What they can't give has a reason in the manifest: the jobs are planned like any model's."""
+    (project.folder / "own.csv").write_text("image\n")
+    own = {**model("linear", "Own"), "load": {"source": "logits", "file": "own.csv"}}
+    project.edit("zoo/small_digits.yaml", lambda zoo: zoo.update(own=own))
+    project.edit("studies/small_digits.yaml", lambda study: study.update(analyses=["baselines"]))
+    planned = project.plan()
+    assert planned["extra_outputs small_digits own"] == 1
+    assert planned["target_embeddings small_digits own"] == 1
+    assert not any(job.startswith(("pixels", "train")) for job in planned)
