@@ -321,8 +321,8 @@ class Logits(Section):
     file: str | None = Field(
         None,
         description="one file for all views: Parquet or CSV with `image` (the ids of the index) "
-        "and one column per class, or `.npy` [images, classes] with one id per line in a `.txt` of the "
-        "same name",
+        "and one column per class, or `.npy` [images, classes] with one id per line in a `.txt` "
+        "of the same name",
     )
     files: Annotated[dict[str, str], Field(min_length=1)] | None = Field(
         None,
