@@ -1,4 +1,4 @@
-"""Written from the declarations: the schemas that editors use, the tables of config/README.md.
+"""What is written from the declarations: schemas for editors, the tables of config/README.md.
 
 After a change of a declaration: ``python -m stamp.config.reference``.
 """
@@ -52,7 +52,7 @@ MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def schema(name: str) -> str:
     """The JSON Schema of one kind of file.
 
-    Without defaults: Snakemake's validation would write them into the configuration.
+    Without defaults: Snakemake's own validation would write them into the configuration.
     """
     found = _tidied(FILES[name].model_json_schema())
     found = {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
