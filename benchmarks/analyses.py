@@ -11,7 +11,7 @@ from unittest.mock import patch
 from benchmarks.made_up import metrics, study
 from benchmarks.made_up_profiles import profiles
 from benchmarks.row import Row
-from stamp.config.analyses import ANALYSES
+from stamp.config.registries.analyses import ANALYSES
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analysis import why
 

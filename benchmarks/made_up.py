@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from stamp.config.metrics import COLUMNS, METRICS, Metric
+from stamp.config.registries.metrics import METRICS, Metric
+from stamp.metrics.value import COLUMNS
 from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import outcomes
 from stamp.scoring.score import N_PAIRS

@@ -1,6 +1,6 @@
 """The paper's printed numbers, recomputed: `snakemake --cores 2 audit` needs no images."""
 
-from stamp.config.label_maps import digest as labels_digest
+from stamp.config.labels.label_maps import digest as labels_digest
 from stamp.paper.audit_inputs import finished_studies, training_list
 
 PAPER = sorted(str(file) for file in (ROOT / "resources" / "paper").glob("*.csv"))

@@ -12,7 +12,7 @@ if str(SCRIPTS) not in sys.path:
 
 from stamp.config import plan as configuration
 from stamp.config import view_names
-from stamp.config.analyses import ANALYSES
+from stamp.config.registries.analyses import ANALYSES
 from stamp.core.code_digest import code_digest
 from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs

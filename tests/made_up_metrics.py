@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.metrics import COLUMNS
+from stamp.metrics.value import COLUMNS
 from stamp.report import outcomes
 from stamp.report.analysis import AnalysisData
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.metrics import COLUMNS as METRIC_COLUMNS
+from stamp.metrics.value import COLUMNS as METRIC_COLUMNS
 from stamp.report import outcomes
 from stamp.report.analysis import AnalysisData
 from stamp.scoring.score import N_PAIRS

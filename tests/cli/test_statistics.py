@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 
 from stamp.__main__ import main
 from stamp.cli.statistics import user_table
-from stamp.config.analyses import ANALYSES
+from stamp.config.registries.analyses import ANALYSES
 from stamp.core.errors import UserError
 from stamp.report.analyses.partials import table as partials
 

@@ -15,8 +15,8 @@ import yaml
 from PIL import Image
 from project import ROOT
 
-from stamp.config.model_sources import SOURCES
 from stamp.config.preprocessing import merged
+from stamp.config.registries.model_sources import SOURCES
 from stamp.config.zoo import read_zoo
 from stamp.core.errors import UserError
 from stamp.images.pixels import resize

@@ -12,7 +12,7 @@ import yaml
 from project import ROOT
 
 from stamp.config import reference
-from stamp.config.model_sources import SOURCES
+from stamp.config.registries.model_sources import SOURCES
 
 YAMLS = sorted((ROOT / "config").rglob("*.yaml"))
 

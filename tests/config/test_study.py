@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from configured import digits, mistake, phantom
 
-from stamp.config import analyses
-from stamp.config.extra_outputs import KINDS, OF_TARGETS
+from stamp.config.registries import analyses
+from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
 from stamp.config.study_file import ExtraOutputSettings
 
 

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 from servers import Server
 from sklearn.metrics import roc_auc_score
 
-from stamp.config.metrics import metrics_of
+from stamp.config.registries.metrics import metrics_of
 from stamp.core.artifacts import read_json
 from stamp.data.label_tables import CLASSES
 

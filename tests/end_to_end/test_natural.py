@@ -19,9 +19,9 @@ from scipy.special import softmax
 from scipy.stats import spearmanr
 from servers import Server
 
-from stamp.config.imagenet_classes import classes as wnids
-from stamp.config.imagenet_classes import number_of
-from stamp.config.metrics import metrics_of
+from stamp.config.labels.imagenet_classes import classes as wnids
+from stamp.config.labels.imagenet_classes import number_of
+from stamp.config.registries.metrics import metrics_of
 from stamp.core.artifacts import read_json
 
 NAMES = {

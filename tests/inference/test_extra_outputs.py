@@ -17,9 +17,10 @@ import torch
 from torch import nn
 
 import extra_outputs as script
-from stamp.config.analyses import ANALYSES
-from stamp.config.extra_outputs import DEFAULTS, KINDS, OF_STUDY, OF_TARGETS, in_order
-from stamp.config.metrics import METRICS
+from stamp.config.registries.analyses import ANALYSES
+from stamp.config.registries.extra_outputs import KINDS, OF_STUDY, OF_TARGETS, in_order
+from stamp.config.registries.metrics import METRICS
+from stamp.config.study_file import ExtraOutputSettings
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.core.errors import UserError
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS
@@ -45,6 +46,7 @@ from stamp.models.torchvision_ops import timm
 SIZE, COUNT, CLASSES, SEED = 32, 24, 3, 11
 IDS = [f"i{number}" for number in range(30)]  # 26 of the pool, 4 of calibration
 STUDY = {"task": "multilabel", "temperature": 2.0, "pairs": "digest"}
+DEFAULTS = ExtraOutputSettings().settings
 SETTINGS = {**DEFAULTS, **STUDY, "images": COUNT, "samples": 4, "perturbations": 3}
 RESNET = {"layers": [1, 1, 1, 1], "channels": [4, 4, 8, 8]}
 EVERY = [kind for kind in KINDS if kind not in OF_TARGETS]

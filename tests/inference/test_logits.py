@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from stamp.config.model_sources import SOURCES
 from stamp.config.preprocessing import Preprocessing
+from stamp.config.registries.model_sources import SOURCES
 from stamp.core.artifacts import array_metadata, read_arrays
 from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache

@@ -12,8 +12,8 @@ import pytest
 from scipy.linalg import sqrtm
 from scipy.special import expit, softmax
 
-from stamp.config.extra_outputs import KINDS
-from stamp.config.metrics import METRICS, metrics_of
+from stamp.config.registries.extra_outputs import KINDS
+from stamp.config.registries.metrics import METRICS, metrics_of
 from stamp.core.artifacts import ids_digest, read_json, write_arrays, write_json
 from stamp.metrics.from_extra_outputs import (
     MEASURES,

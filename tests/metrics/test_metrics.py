@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from scipy.stats import entropy as stats_entropy
 
-from stamp.config.metrics import metrics_of
+from stamp.config.registries.metrics import metrics_of
 from stamp.metrics.inputs import (
     OutputSettings,
     ScaledOutputs,

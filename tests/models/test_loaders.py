@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from stamp.config import model_sources as registry
+from stamp.config.registries import model_sources as registry
 from stamp.core.errors import UserError
 from stamp.models import attention, backbones, weights
 from stamp.models.architectures import build

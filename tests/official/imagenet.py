@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from official import lines
-from stamp.config.imagenet_classes import classes as all_classes
-from stamp.config.imagenet_classes import number_of, real_labels
+from stamp.config.labels.imagenet_classes import classes as all_classes
+from stamp.config.labels.imagenet_classes import number_of, real_labels
 
 # Tench, goldfish, stingray, scorpion, peacock, canoe, fountain, hourglass, streetcar, submarine,
 # tractor, umbrella: of ImageNet-A six, of ImageNet-R seven, of both four, of neither three.

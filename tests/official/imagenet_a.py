@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from official.imagenet import CLASSES, picture
-from stamp.config.imagenet_classes import number_of, shipped
+from stamp.config.labels.imagenet_classes import number_of, shipped
 
 README = "A small set in the layout of {name}, made for tests.\n"
 WORDS = ("digital clock", "chameleon", "box turtle", "soap dispenser", "balloon")

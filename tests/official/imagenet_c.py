@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image, ImageFilter, ImageOps
 
 from official.imagenet import CLASSES, name, photograph, picture, validation
-from stamp.config.imagenet_classes import number_of
+from stamp.config.labels.imagenet_classes import number_of
 from stamp.data.adapters.imagenet_c import ARCHIVES, CORRUPTIONS, SEVERITIES
 
 

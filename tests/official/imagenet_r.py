@@ -10,7 +10,7 @@ from PIL import Image, ImageFilter, ImageOps
 
 from official import imagenet_a
 from official.imagenet import CLASSES, picture
-from stamp.config.imagenet_classes import number_of
+from stamp.config.labels.imagenet_classes import number_of
 
 RENDITIONS = ("art", "cartoon", "deviantart", "graphic", "painting", "sculpture", "sketch")
 

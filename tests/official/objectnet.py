@@ -19,7 +19,7 @@ from PIL import Image
 
 from official.imagenet import picture
 from official.zip_crypto import encrypted_zip
-from stamp.config.imagenet_classes import classes, shipped_file
+from stamp.config.labels.imagenet_classes import classes, shipped_file
 
 PASSWORD = "objectnetisatestset"
 ARCHIVE = "objectnet-1.0.zip"

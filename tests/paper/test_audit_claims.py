@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from stamp.paper import (
+from stamp.paper.attainable import nearest_spearman, spearman_values, tied_spearman
+from stamp.paper.claims import DIFFERS, IMPOSSIBLE, NOT_CHECKABLE, REPRODUCED, Claim, Text
+from stamp.paper.printed_tables import Paper, read, values
+from stamp.paper.themes import (
     consistency,
     correlation_triples,
     cost,
@@ -22,9 +25,6 @@ from stamp.paper import (
     strata,
     theory,
 )
-from stamp.paper.attainable import nearest_spearman, spearman_values, tied_spearman
-from stamp.paper.claims import DIFFERS, IMPOSSIBLE, NOT_CHECKABLE, REPRODUCED, Claim, Text
-from stamp.paper.printed_tables import Paper, read, values
 
 PAPER = read()
 THEMES = {

@@ -12,9 +12,9 @@ import pytest
 
 from stamp.data.adapters import nih
 from stamp.data.label_tables import shipped
-from stamp.paper import pools
 from stamp.paper.claims import DIFFERS, NOT_CHECKABLE, REPRODUCED, Claim
 from stamp.paper.printed_tables import read
+from stamp.paper.themes import pools
 
 PAPER = read()
 TABLE = shipped("Data_Entry_2017_v2020.csv.gz")

@@ -29,7 +29,7 @@ from scipy.special import softmax
 from scipy.stats import norm, spearmanr
 
 import score
-from stamp.config.analyses import ANALYSES
+from stamp.config.registries.analyses import ANALYSES
 from stamp.core.artifacts import ids_digest, read_table, write_arrays, write_json, write_table
 from stamp.inference.outputs import Outputs
 from stamp.report import correlate as agreement

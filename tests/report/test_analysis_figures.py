@@ -20,8 +20,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from stamp.config.analyses import ANALYSES
 from stamp.config.plan import read_plan
+from stamp.config.registries.analyses import ANALYSES
 from stamp.report import analyses
 from stamp.report.analysis import AnalysisData
 from stamp.report.plot import style
@@ -41,7 +41,7 @@ def like(name: str, seed: int) -> AnalysisData:
     own = read_plan([name]).studies[name]
     data = study(len(own.models), len(own.targets), DRAWS, DRAWS, seed)
     keys, targets = data.scores["model"], data.texts["targets"]
-    titles = [target["title"] for target in own.targets.values()]
+    titles = [target.title for target in own.targets.values()]
     titles[-1] += ": north_1"
     texts = {"title": own.title, "notice": own.notice, "task": own.task}
     gap = (pl.col("outcome") == "target_2") & (pl.col("model") == keys[8])

@@ -14,7 +14,8 @@ from made_up_study import one
 from project import ROOT
 from scipy.stats import norm, spearmanr
 
-from stamp.config.metrics import COLUMNS, METRICS
+from stamp.config.registries.metrics import METRICS
+from stamp.metrics.value import COLUMNS
 from stamp.report import outcomes
 from stamp.report.analyses.baselines import figure
 from stamp.report.analyses.baselines import table as baselines

@@ -21,9 +21,9 @@ from figures_check import artists, axes_of, check_texts
 from made_up_study import one, replaced
 from scipy import stats
 
-from stamp.config.analyses import ANALYSES
-from stamp.config.metrics import COLUMNS as METRIC_COLUMNS
+from stamp.config.registries.analyses import ANALYSES
 from stamp.core.artifacts import write_table
+from stamp.metrics.value import COLUMNS as METRIC_COLUMNS
 from stamp.report import model_groups, outcomes
 from stamp.report.analyses.ablation import table as ablation
 from stamp.report.analyses.backbones import table as backbones

@@ -19,7 +19,7 @@ from scipy.stats import page_trend_test, rankdata, spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import RidgeCV
 
-from stamp.config.analyses import ANALYSES
+from stamp.config.registries.analyses import ANALYSES
 from stamp.core.artifacts import write_table
 from stamp.report import analyses
 from stamp.report.analyses.bounds import table as bounds

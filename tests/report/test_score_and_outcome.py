@@ -16,7 +16,7 @@ from benchmarks.made_up import study as made_up
 from figures_check import check_texts
 from scipy.stats import norm, rankdata, spearmanr, t
 
-from stamp.config.analyses import ANALYSES
+from stamp.config.registries.analyses import ANALYSES
 from stamp.report.analyses.alarm import table as alarm
 from stamp.report.analyses.failures import table as failures
 from stamp.report.analyses.leave_one_out import table as leave_one_out

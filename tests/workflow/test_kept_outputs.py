@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from project import MIXER, PHANTOM, Project, jobs, model
 
-from stamp.config.extra_outputs import KINDS, OF_TARGETS
-from stamp.config.metrics import metrics_of
+from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
+from stamp.config.registries.metrics import metrics_of
 
 STUDY = "small_phantom"
 MODELS = ["linear", "mixer"]

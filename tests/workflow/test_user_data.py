@@ -17,7 +17,7 @@ from project import Project, made_once, model
 from stamp.__main__ import main
 from stamp.cli.example_data import write_example
 from stamp.cli.example_data.clinic import LABELED
-from stamp.config.analyses import ANALYSES
+from stamp.config.registries.analyses import ANALYSES
 from stamp.images.reading import open_image
 
 STUDY = {

@@ -14,7 +14,7 @@ import pytest
 from official import chexpert as official
 from PIL import Image
 
-from stamp.config import label_maps as labelmaps
+from stamp.config.labels import label_maps as labelmaps
 from stamp.core.errors import UserError
 from stamp.data.adapters import chexpert
 from stamp.data.label_tables import CLASSES, labels, shipped

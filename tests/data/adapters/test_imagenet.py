@@ -17,7 +17,7 @@ import pytest
 from official import imagenet as official
 from PIL import Image
 
-from stamp.config import imagenet_classes as source
+from stamp.config.labels import imagenet_classes as source
 from stamp.core.errors import UserError
 from stamp.data.adapters import imagenet
 from stamp.data.archives import unpack

@@ -18,7 +18,7 @@ from official import imagenet_c as official_c
 from official import imagenet_r as official_r
 from PIL import Image
 
-from stamp.config import imagenet_classes as source
+from stamp.config.labels import imagenet_classes as source
 from stamp.core.errors import UserError
 from stamp.data.adapters import imagenet, imagenet_a, imagenet_c, imagenet_r
 from stamp.data.archives import unpack

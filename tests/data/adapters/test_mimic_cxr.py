@@ -12,7 +12,7 @@ import pytest
 from official import mimic_cxr as official
 from PIL import Image
 
-from stamp.config import label_maps as labelmaps
+from stamp.config.labels import label_maps as labelmaps
 from stamp.core.errors import UserError
 from stamp.data.adapters import mimic_cxr
 from stamp.data.label_tables import CLASSES

@@ -13,7 +13,7 @@ import pytest
 from official import objectnet as official
 from PIL import Image
 
-from stamp.config.imagenet_classes import classes
+from stamp.config.labels.imagenet_classes import classes
 from stamp.core.errors import UserError
 from stamp.data.adapters import objectnet
 from stamp.data.archives import unpack

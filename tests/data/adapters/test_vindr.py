@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from tests.official import vindr as official
 
-from stamp.config import label_maps as labelmaps
+from stamp.config.labels import label_maps as labelmaps
 from stamp.core.errors import UserError
 from stamp.data.adapters import vindr
 from stamp.data.label_tables import CLASSES

@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def table() -> str:
     """The registry as text."""
-    from stamp.config.metrics import METRICS
+    from stamp.config.registries.metrics import METRICS
 
     rows = [("name", "metric", "needs", "better", "tasks", "reference")]
     for one in METRICS:

@@ -18,8 +18,8 @@ import polars as pl
 from stamp.cli.check_data.pairs import eligible
 from stamp.cli.data_argument import Named
 from stamp.config.documents import read_yaml
-from stamp.config.model_sources import SOURCES
 from stamp.config.preprocessing import Preprocessing, merged
+from stamp.config.registries.model_sources import SOURCES
 from stamp.config.study import Study
 from stamp.config.study_file import (
     CalibrationSettings,
@@ -42,7 +42,7 @@ MOST_PAIRS, MOST_CALIBRATION = 2000, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunOptions:
     """How a model is run: seed, weights, device, and whether it may be the user's code."""
 
     seed: int
@@ -172,7 +172,7 @@ def weights_file(candidate: Candidate, given: Path | None) -> Path | None:
     return found
 
 
-def audit(named: Named, candidate: Candidate, study: Study, run: Run) -> Audit:
+def audit(named: Named, candidate: Candidate, study: Study, run: RunOptions) -> Audit:
     """Score a model: the numbers are those of the workflow for the same study and seed."""
     key, task, classes = candidate.key, study.task, study.classes
     pairs, views = source_views(named, study, run.seed)
@@ -249,7 +249,7 @@ def forwarded(
     candidate: Candidate,
     classes: Sequence[str],
     named: Named,
-    run: Run,
+    run: RunOptions,
 ) -> dict[str, Outputs]:
     """The model's logits on each view, through a pixel cache and a file as in the workflow."""
     from stamp.core.artifacts import write_table

@@ -78,13 +78,13 @@ def latest(folder: Path) -> Run | None:
 
 def read(path: Path) -> Run:
     """The jobs of one run's log."""
-    reader = _Reader(path, path.read_text(errors="replace").splitlines())
+    reader = _LogReader(path, path.read_text(errors="replace").splitlines())
     for number in range(len(reader.lines)):
         reader.line(number)
     return reader.run
 
 
-class _Reader:
+class _LogReader:
     """Goes through a log line by line; ``group`` is the one whose jobs are being listed."""
 
     def __init__(self, path: Path, lines: list[str]):

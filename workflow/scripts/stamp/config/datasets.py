@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, RootModel
 
-from stamp.config import fingerprints, label_maps
+from stamp.config import fingerprints
 from stamp.config.documents import Section, parsed, plain, read_yaml
+from stamp.config.labels import label_maps
 from stamp.config.load_blocks import Address, Checksum
 from stamp.core.errors import UserError, suggest
 

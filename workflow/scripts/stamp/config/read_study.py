@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stamp.config import class_lists, view_names
-from stamp.config.analyses import ANALYSES
+from stamp.config import view_names
 from stamp.config.datasets import Dataset, check_known
 from stamp.config.documents import parsed, plain, read_yaml
+from stamp.config.labels import class_lists
+from stamp.config.registries.analyses import ANALYSES
 from stamp.config.study import Study, known_metrics
 from stamp.config.study_file import StudyFile, TargetSettings
 from stamp.config.zoo import Model, filled, model_of, read_zoo

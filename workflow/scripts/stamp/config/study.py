@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stamp.config import class_lists, view_names
-from stamp.config.analyses import ANALYSES
-from stamp.config.extra_outputs import OF_TARGETS, in_order
+from stamp.config import view_names
+from stamp.config.labels import class_lists
+from stamp.config.registries.analyses import ANALYSES
+from stamp.config.registries.extra_outputs import OF_TARGETS, in_order
 from stamp.config.study_file import (
     CalibrationSettings,
     ExtraOutputSettings,
@@ -21,12 +22,12 @@ from stamp.config.study_file import (
 from stamp.config.zoo import Model
 
 if TYPE_CHECKING:
-    from stamp.config.metrics import Metric
+    from stamp.config.registries.metrics import Metric
 
 
 def known_metrics() -> Sequence[Metric]:
     """The registry of metrics, imported only where a study is read: it brings polars."""
-    from stamp.config.metrics import METRICS
+    from stamp.config.registries.metrics import METRICS
 
     return METRICS
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic import model_validator as validator
 
-from stamp.config import class_lists
 from stamp.config.documents import ByKey, Distinct, Names, OneOrMore, Section, by_key
+from stamp.config.labels import class_lists
 from stamp.config.load_blocks import Count, Positive, PreprocessingBlock
 from stamp.core.errors import UserError
 

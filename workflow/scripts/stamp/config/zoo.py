@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
-from stamp.config import model_sources
 from stamp.config.documents import Section, parsed, plain, read_yaml
 from stamp.config.load_blocks import LoadBlock
 from stamp.config.precomputed import PROBABILITIES, file_of, ids_file
 from stamp.config.preprocessing import Preprocessing, merged
+from stamp.config.registries import model_sources
 from stamp.config.user_code import digest, source_files
 from stamp.core.errors import UserError
 

@@ -31,7 +31,7 @@ WHOLE = "*"  # every definition of a module
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DefinitionName:
     """A definition of a file by its name; the name ``*`` stands for all of them."""
 
     file: Path
@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Source:
+class SourceFile:
     """What a source file defines, imports from the library, and does while it is imported."""
 
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Definition:
     """A definition as text without what can't matter, and what it names in the library."""
 
     digest: str
-    names: tuple[Place, ...]
+    names: tuple[DefinitionName, ...]
 
 
 def module_file(name: str) -> Path | None:
@@ -68,10 +68,10 @@ def module_file(name: str) -> Path | None:
 
 
 @cache
-def read(file: Path) -> Source:
+def read(file: Path) -> SourceFile:
     """A source file's definitions by name, with its imports from the library apart."""
     tree = ast.parse(file.read_text(), filename=str(file))
-    source = Source()
+    source = SourceFile()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             source.imported.update(_own_imports(node))
@@ -126,13 +126,13 @@ def _means_nothing(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-class _Reader:
+class _Normaliser:
     """Writes a syntax tree down without what can't matter, and notes what it names."""
 
     def __init__(self, file: Path):
         self.file, self.source = file, read(file)
         self.text: list[str] = []
-        self.names: list[Place] = []
+        self.names: list[DefinitionName] = []
 
     def put(self, node: object) -> None:
         if isinstance(node, ast.Name | ast.Attribute) and (place := self._place(node)):
@@ -169,7 +169,7 @@ class _Reader:
             return kept or value[:0]
         return value
 
-    def _place(self, node: ast.Name | ast.Attribute) -> Place | None:
+    def _place(self, node: ast.Name | ast.Attribute) -> DefinitionName | None:
         """The definition of the library that a name, or a chain of attributes, stands for."""
         chain: list[str] = []
         inner: ast.expr = node
@@ -187,27 +187,27 @@ class _Reader:
             # the attribute of a definition: written down as such, its inner part found in turn
             return None if chain else _followed(module, name)
         if not chain and inner.id in self.source.definitions:
-            return Place(self.file, inner.id)
+            return DefinitionName(self.file, inner.id)
         return None
 
 
-def _followed(module: str, name: str | None) -> Place | None:
+def _followed(module: str, name: str | None) -> DefinitionName | None:
     """Where a name of a module is really defined; all of the module where that can't be said."""
     file = module_file(module)
     if file is None or module in NEUTRAL:
         return None
     source = read(file)
     if name is None or name in source.definitions:
-        return Place(file, WHOLE if name is None else name)
+        return DefinitionName(file, WHOLE if name is None else name)
     if name in source.imported:
         return _followed(*source.imported[name])
-    return Place(file, WHOLE)
+    return DefinitionName(file, WHOLE)
 
 
 @cache
-def definition(place: Place) -> Definition:
+def definition(place: DefinitionName) -> Definition:
     """One definition of a file, or what the file does when it is imported (the name ``""``)."""
-    reader = _Reader(place.file)
+    reader = _Normaliser(place.file)
     if place.name:
         reader.put(reader.source.definitions[place.name])
     else:
@@ -216,24 +216,24 @@ def definition(place: Place) -> Definition:
     return Definition(text, tuple(reader.names))
 
 
-def reached(script: Path, modules: tuple[str, ...] = ()) -> set[Place]:
+def reached(script: Path, modules: tuple[str, ...] = ()) -> set[DefinitionName]:
     """Every definition that ``script`` and ``modules`` reach."""
-    seen: set[Place] = set()
-    todo = [Place(script, WHOLE)]
+    seen: set[DefinitionName] = set()
+    todo = [DefinitionName(script, WHOLE)]
     for name in modules:
         file = module_file(name)
         if file is None:
             raise ValueError(f"{script}: no library module '{name}'")
-        todo.append(Place(file, WHOLE))
+        todo.append(DefinitionName(file, WHOLE))
     while todo:
         place = todo.pop()
         if place.name == WHOLE:
-            todo += [Place(place.file, name) for name in read(place.file).definitions]
-            place = Place(place.file, "")
+            todo += [DefinitionName(place.file, name) for name in read(place.file).definitions]
+            place = DefinitionName(place.file, "")
         if place in seen:
             continue
         seen.add(place)
-        todo += [*definition(place).names, Place(place.file, "")]
+        todo += [*definition(place).names, DefinitionName(place.file, "")]
     return seen
 
 
@@ -248,5 +248,5 @@ def code_digest(script: Path, *modules: str) -> str:
     return hashlib.sha256("\n".join(sorted(set(lines))).encode()).hexdigest()[:16]
 
 
-def _own(place: Place) -> Place:
-    return Place(place.file, "") if place.name == WHOLE else place
+def _own(place: DefinitionName) -> DefinitionName:
+    return DefinitionName(place.file, "") if place.name == WHOLE else place

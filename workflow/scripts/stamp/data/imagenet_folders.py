@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config.imagenet_classes import classes, number_of, shipped
+from stamp.config.labels.imagenet_classes import classes, number_of, shipped
 from stamp.core.errors import UserError, suggest
 from stamp.data.adapter_options import choose, switch
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stamp.config.model_sources import versions
+from stamp.config.registries.model_sources import versions
 from stamp.core.array_writer import RowWriter
 from stamp.core.artifacts import atomic_write, ids_digest
 from stamp.core.errors import UserError

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.metrics import COLUMNS
 from stamp.config.view_names import SOURCE
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
 from stamp.metrics.target_estimates import prevalence_threshold
-from stamp.metrics.value import DEGENERATE
+from stamp.metrics.value import COLUMNS, DEGENERATE
 from stamp.scoring.stamp import DEGENERATE_SPREAD
 from stamp.stats.auroc import MINIMUM, class_aurocs
 from stamp.stats.on_the_line import Aline, agreements, aline, concordances, hamming_agreements

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.metrics import COLUMNS, metrics_of
+from stamp.config.registries.metrics import metrics_of
 from stamp.metrics import source_outputs, target_estimates
 from stamp.metrics.from_extra_outputs import ExtraInputs, extra_values, target_distance
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
-from stamp.metrics.value import DEGENERATE, NO_EXTRA_OUTPUTS, Measured, Value, missing
+from stamp.metrics.value import COLUMNS, DEGENERATE, NO_EXTRA_OUTPUTS, Measured, Value, missing
 from stamp.scoring.stamp import probabilities
 
 NO_TARGETS = "the study keeps no target's outputs"

@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import polars as pl
+
+COLUMNS = {
+    "metric": pl.String,
+    "view": pl.String,
+    "domain": pl.String,
+    "value": pl.Float64,
+    "n": pl.Int64,
+    "reason": pl.String,
+}
 NO_IMAGES = "no images"
 NO_OUTPUTS = "no outputs for these classes"
 ONE_IMAGE = "fewer than 2 images"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from stamp.paper import consistency, cost, intervals, pools, power, scores, strata, theory
 from stamp.paper.claims import Claim
 from stamp.paper.printed_tables import Paper
+from stamp.paper.themes import consistency, cost, intervals, pools, power, scores, strata, theory
 
 THEMES: dict[str, tuple[str, Callable[[Paper], list[Claim]]]] = {
     "scores": ("Scores of single models", scores.claims),

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.metrics import COLUMNS as METRICS
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table
+from stamp.metrics.value import COLUMNS as METRICS
 from stamp.report.outcomes import source_outcome, values
 from stamp.report.profiles.rows import PROFILE
 from stamp.report.scoreboard import keeps, uncontaminated

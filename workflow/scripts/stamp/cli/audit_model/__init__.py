@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     from stamp.cli.audit_model import card
     from stamp.cli.audit_model.from_arguments import candidate, scored_study
     from stamp.cli.audit_model.standing import reference, standing
-    from stamp.cli.one_model import Run, audit, weights_file
+    from stamp.cli.one_model import RunOptions, audit, weights_file
     from stamp.config.plan import read_project
     from stamp.core.artifacts import write_json
     from stamp.core.device import choose
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
         among = board
     if among:
         reference(among)  # a mistake in it is reported before the work
-    how = Run(seed, weights, device, arguments.threads, project.allow_code)
+    how = RunOptions(seed, weights, device, arguments.threads, project.allow_code)
     found = audit(named, model, study, how)
     level = study.statistics.level
     place = standing(found, model.key, level, among) if among else None

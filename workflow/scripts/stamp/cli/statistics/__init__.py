@@ -136,7 +136,7 @@ def _analyses(data: AnalysisData, out: Path, options: Mapping[str, Any]) -> Iter
     from importlib import import_module
     from importlib.util import find_spec
 
-    from stamp.config.analyses import ANALYSES
+    from stamp.config.registries.analyses import ANALYSES
 
     chosen = {key: one for key, one in ANALYSES.items() if not one.inputs or key == "baselines"}
     for name, analysis in chosen.items():

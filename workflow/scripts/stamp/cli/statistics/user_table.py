@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.metrics import COLUMNS as METRICS
 from stamp.config.view_names import SOURCE
 from stamp.core.errors import UserError, suggest
+from stamp.metrics.value import COLUMNS as METRICS
 from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import MEAN, outcomes
 from stamp.report.paired import CONTROL

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stamp.config.imagenet_classes import classes
+from stamp.config.labels.imagenet_classes import classes
 from stamp.core.errors import UserError
 from stamp.data.adapter_options import choice, choose, switch
 from stamp.data.label_tables import read

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config.imagenet_classes import number_of, real_labels
+from stamp.config.labels.imagenet_classes import number_of, real_labels
 from stamp.core.errors import UserError
 from stamp.data.adapter_options import check_count, choice, choose, switch
 from stamp.data.imagenet_folders import (

@@ -21,7 +21,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config.imagenet_classes import number_of
+from stamp.config.labels.imagenet_classes import number_of
 from stamp.core.errors import UserError
 from stamp.data.adapter_options import check_count, choices, choose, switch
 from stamp.data.imagenet_folders import IMAGES, check_whole, class_folders, hashes, not_there

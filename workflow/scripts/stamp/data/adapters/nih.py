@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config import label_maps as labelmaps
+from stamp.config.labels import label_maps as labelmaps
 from stamp.core.errors import UserError, suggest
 from stamp.data.adapter_options import choice, choose
 from stamp.data.label_tables import CLASSES, NONE, read, shipped

@@ -23,7 +23,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config.imagenet_classes import number_of
+from stamp.config.labels.imagenet_classes import number_of
 from stamp.core.errors import UserError, suggest
 from stamp.data.adapter_options import choose, switch
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config import label_maps as labelmaps
+from stamp.config.labels import label_maps as labelmaps
 from stamp.core.errors import UserError
 from stamp.data.adapter_options import bundled_file, choice, choices, choose
 from stamp.data.label_tables import CLASSES, read

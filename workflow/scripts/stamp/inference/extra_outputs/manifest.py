@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stamp.config.extra_outputs import OF_TARGETS
+from stamp.config.registries.extra_outputs import OF_TARGETS
 from stamp.core.artifacts import (
     array_metadata,
     check_metadata,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stamp.config.extra_outputs import KINDS
+from stamp.config.registries.extra_outputs import KINDS
 from stamp.core.array_writer import ArrayWriter
 from stamp.core.artifacts import atomic_write, ids_digest, read_json, write_json
 from stamp.core.errors import UserError
@@ -27,7 +27,7 @@ class OutputFiles:
     """Where one model's extra outputs lie, and what they are made from.
 
     ``made_from`` is what all kinds depend on. Of the ``settings`` (with those ``OF_STUDY`` of
-    ``stamp.config.extra_outputs``) each kind depends on its own. ``metadata`` goes into every file.
+    ``config.registries.extra_outputs``) each kind depends on its own. ``metadata`` goes into every file.
     """
 
     folder: Path

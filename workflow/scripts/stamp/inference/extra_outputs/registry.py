@@ -1,4 +1,4 @@
-"""Which function makes each kind of extra output that ``stamp.config.extra_outputs`` lists."""
+"""Which function makes each kind of extra output that ``config.registries`` lists."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from stamp.config.model_sources import backbone_key
+from stamp.config.registries.model_sources import backbone_key
 from stamp.models.backbones import embedding, normalisation
 from stamp.models.loaded_model import LoadedModel
 from stamp.models.weights import read_weights

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stamp.config.model_sources import SOURCES
+from stamp.config.registries.model_sources import SOURCES
 from stamp.core.errors import UserError
 from stamp.models.hub import unpinned
 from stamp.models.loaded_model import LoadedModel

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.metrics import METRICS
+from stamp.config.registries.metrics import METRICS
 from stamp.report import analysis, paired
 from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config.metrics import METRICS
+from stamp.config.registries.metrics import METRICS
 from stamp.config.view_names import SOURCE
 from stamp.report import analysis
 from stamp.report.analysis import AnalysisData

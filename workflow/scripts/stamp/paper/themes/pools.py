@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stamp.config import label_maps as labelmaps
+from stamp.config.labels import label_maps as labelmaps
 from stamp.data.adapters import nih, vindr
 from stamp.data.label_tables import CLASSES, read, shipped
 from stamp.data.pairs import consecutive, labeled

@@ -7,10 +7,10 @@ from functools import partial as bind
 import numpy as np
 import polars as pl
 
-from stamp.paper import correlation_triples, score_tests
 from stamp.paper.claims import Claim, Text, measured, several, stated, unchecked
 from stamp.paper.printed_numbers import corners, number, numbers
 from stamp.paper.printed_tables import OURS, REFERENCE, TARGETS, Paper, values
+from stamp.paper.themes import correlation_triples, score_tests
 
 TITLES = dict(zip(TARGETS, ("VinDr-CXR", "CheXpert", "MIMIC-CXR"), strict=True))
 CUSTOM = "CE-Supervised fine-tuned"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stamp.core.errors import UserError
 
-FOLDER = Path(__file__).resolve().parents[4] / "resources" / "labels"
+FOLDER = Path(__file__).resolve().parents[5] / "resources" / "labels"
 
 
 def file_of(name: str) -> Path:

@@ -15,7 +15,7 @@ class Analysis:
 
     ``reads`` names further input files of the rule ``analysis``. ``profile`` is the analysis whose
     profile of each model it reads, most often itself. ``extra_outputs`` are the kinds of
-    ``stamp.config.extra_outputs`` that the profile needs. ``options`` are keys of the study's
+    ``registries.extra_outputs`` that the profile needs. ``options`` are keys of the study's
     ``statistics`` that only this analysis takes.
     """
 

@@ -1,8 +1,8 @@
 """The kinds of extra inference outputs, and the settings that each depends on.
 
 Text only, so that planning imports nothing heavy. ``stamp.inference.extra_outputs`` makes and reads
-them; a metric names the kinds it needs in ``stamp.config.metrics``, an analysis in
-``stamp.config.analyses``.
+them; a metric names the kinds it needs in ``stamp.config.registries.metrics``, an analysis in
+``stamp.config.registries.analyses``.
 """
 
 from __future__ import annotations

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import polars as pl
-
-COLUMNS = {
-    "metric": pl.String,
-    "view": pl.String,
-    "domain": pl.String,
-    "value": pl.Float64,
-    "n": pl.Int64,
-    "reason": pl.String,
-}
 BOTH = ("multiclass", "multilabel")
 
 

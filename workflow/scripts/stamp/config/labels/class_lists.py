@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stamp.core.errors import UserError, suggest
 
-FOLDER = Path(__file__).resolve().parents[4] / "resources" / "classes"
+FOLDER = Path(__file__).resolve().parents[5] / "resources" / "classes"
 IMAGENET = "imagenet"
 
 
@@ -18,7 +18,7 @@ def names() -> list[str]:
 def read(name: str) -> list[str]:
     """The classes of a list, in its order."""
     if name == IMAGENET:
-        from stamp.config.imagenet_classes import classes
+        from stamp.config.labels.imagenet_classes import classes
 
         return classes()
     file = FOLDER / f"{name}.csv"

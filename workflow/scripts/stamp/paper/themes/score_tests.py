@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isnan
 
 from stamp.paper.claims import Claim, Range, measured, stated
-from stamp.paper.correlation_triples import shared_medical
 from stamp.paper.printed_numbers import corners, numbers
 from stamp.paper.printed_tables import TARGETS, Paper
+from stamp.paper.themes.correlation_triples import shared_medical
 from stamp.stats.dependent_correlations import difference_interval, steiger, tost, williams
 
 MARGIN = 0.1  # difference of two correlations below which we would call them equivalent

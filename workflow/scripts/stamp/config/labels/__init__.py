@@ -1,0 +1,1 @@
+"""Lists of classes and maps from the labels of data sets to them."""

@@ -1,0 +1,1 @@
+"""What a study can name: analyses, metrics, extra outputs, sources of models; text only."""
