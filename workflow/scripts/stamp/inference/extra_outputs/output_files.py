@@ -27,7 +27,7 @@ class OutputFiles:
     """Where one model's extra outputs lie, and what they are made from.
 
     ``made_from`` is what all kinds depend on. Of the ``settings`` (with those ``OF_STUDY`` of
-    ``config.registries.extra_outputs``) each kind depends on its own. ``metadata`` goes into every file.
+    ``config.registries``) each kind depends on its own. ``metadata`` goes into every file.
     """
 
     folder: Path
