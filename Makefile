@@ -5,7 +5,7 @@ PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
-.PHONY: help run test test-slurm unit lint bench seeds audit report clean
+.PHONY: help run test test-slurm unit lint bench seeds audit report rulegraph clean
 
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
@@ -16,6 +16,7 @@ help:
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
 	@echo "make audit   recompute the paper's printed numbers and write docs/reproduction.md"
 	@echo "make report  pack the figures and tables of the last run into report.zip"
+	@echo "make rulegraph  draw docs/images/rulegraph.png (needs graphviz)"
 	@echo "make clean   remove results"
 
 run:
@@ -61,6 +62,10 @@ audit:
 report:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 1 --report report.zip
+
+rulegraph:
+	@envs/install $(RUN)
+	$(BIN)/snakemake --cores 1 --rulegraph --config 'studies=[phantom]' 2>/dev/null | tred | dot -Tpng -Gdpi=80 -o docs/images/rulegraph.png
 
 clean:
 	rm -rf results
