@@ -47,7 +47,7 @@ def test_a_folder_and_a_line_in_the_registry_are_planned_and_run(project: Projec
     (folder / "table.py").write_text(TABLE)
     (folder / "figure.py").write_text(FIGURE)
     (folder / "caption.rst").write_text("How many models there are.\n")
-    registry = stamp / "config/analyses.py"
+    registry = stamp / "config/registries/analyses.py"
     first = '    "ablation": Analysis(),\n'
     assert registry.read_text().count(first) == 1
     text = registry.read_text().replace(first, f'{first}    "made_up": Analysis(),\n')
