@@ -125,11 +125,24 @@ def tidy(text: str) -> str:
 
 
 def alike(shown: str, printed: str, tolerance: float) -> bool:
-    """Whether two texts are equal but for decimals and percentages, which may differ a little."""
-    if NUMBER.sub("#", shown) != NUMBER.sub("#", printed):
+    """Whether two texts are equal but for decimals and percentages, which may differ a little.
+
+    With a tolerance the places of models may differ too, as the order and width of a table's rows.
+    """
+    texts = [_unplaced(text) if tolerance else text.splitlines() for text in (shown, printed)]
+    if len({tuple(NUMBER.sub("#", line) for line in lines) for lines in texts}) > 1:
         return False
-    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
+    pairs = zip(*(NUMBER.findall("\n".join(lines)) for lines in texts), strict=True)
     return all(abs(_value(a) - _value(b)) <= tolerance for a, b in pairs)
+
+
+def _unplaced(text: str) -> list[str]:
+    """The lines of a text without what tells which model is first: places, signs, widths."""
+    text = re.sub(r"place \d+|\u2502 \d+ +\u2506", "place", text)
+    text = re.sub(r"[\u2500\u2550]+| +", " ", re.sub(r"-(?=\d)", "", text))
+    lines = text.splitlines()
+    rows = iter(sorted(line for line in lines if line.startswith("place")))
+    return [next(rows) if line.startswith("place") else line for line in lines]
 
 
 def _value(text: str) -> float:

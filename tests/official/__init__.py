@@ -39,7 +39,7 @@ _DRAWN = {"Lung Lesion": "Nodule", "Pleural Effusion": "Effusion"}
 
 @dataclass(frozen=True, slots=True)
 class Films:
-    """Pictures of patients at their visits, by patient, then by time; one row a picture."""
+    """Pictures of patients at their visits, by patient, then by time; one row per picture."""
 
     patient: NDArray[np.intp]
     visit: NDArray[np.intp]

@@ -102,7 +102,7 @@ def _table(
     written: NDArray[np.str_],
     lateral: NDArray[np.bool_],
 ) -> str:
-    """The split's table: a row a view, a lateral one after its study's frontal one."""
+    """The split's table: one row per view, a lateral one after its study's frontal one."""
     bare = split == "test"
     header = ",".join(["Path", *(() if bare else ABOUT), *OBSERVATIONS])
     start = f"{split}/" if bare else f"{where.prefix}{split}/"

@@ -189,7 +189,7 @@ def _write_tables(
 def _write_kaggle(
     file: Path, names: Sequence[str], readings: Sequence[tuple[int, str, set[str]]], size: int
 ) -> None:
-    """The competition's table: a row a box, no global label, no row for a label it lacks."""
+    """The competition's table: one row per box, no global label, no row for a label it lacks."""
     rows: list[list[object]] = [
         ["image_id", "class_name", "class_id", "rad_id", "x_min", "y_min", "x_max", "y_max"]
     ]

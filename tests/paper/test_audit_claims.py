@@ -184,7 +184,7 @@ def test_tied_rank_correlations_are_those_of_scipy():
 
 def test_rank_correlations_that_few_models_cannot_have_are_impossible():
     assert nearest_spearman(10, 0.986) == pytest.approx([1 - 24 / 990, 1 - 12 / 990])
-    assert of("intervals", "Spearman's rho of one model a family").verdict == IMPOSSIBLE
+    assert of("intervals", "Spearman's rho of one model per family").verdict == IMPOSSIBLE
     claim = of("intervals", "Spearman's rho of the controlled comparison on CheXpert")
     assert claim.verdict == IMPOSSIBLE
     assert "two tied models of 6 would give it" in claim.note

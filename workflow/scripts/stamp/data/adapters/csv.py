@@ -168,7 +168,7 @@ def _class_columns(chosen: Mapping[str, Any]) -> dict[str, str]:
 def _labels(
     chosen: Mapping[str, Any], table: pl.DataFrame, named: Mapping[str, str], file: Path
 ) -> pl.DataFrame:
-    """``label`` and ``class``, or one column a class; without options, all columns of 0 and 1."""
+    """``label`` and ``class``, or one column per class; without options, all columns of 0 and 1."""
     if "label" in named:
         return numbered(table, named["label"], chosen["classes"], file)
     columns = _class_columns(chosen)

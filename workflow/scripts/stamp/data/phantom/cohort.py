@@ -117,7 +117,7 @@ HOSPITALS: Mapping[str, Hospital] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """The simulated images of one split of one hospital, before any pixel; one row an image."""
+    """The simulated images of one split of one hospital, before any pixel; one row per image."""
 
     hospital: str
     patient: NDArray[np.intp]

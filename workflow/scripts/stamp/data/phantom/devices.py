@@ -20,7 +20,7 @@ RESOLUTION = np.array([0.0, 0.45, 0.60, 0.80])
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """One row an image, one column a device (drawn as patients by visits)."""
+    """One row per image, one column per device (drawn as patients by visits)."""
 
     present: NDArray[np.bool_]
     place: Array  # one number in [0, 1) a device, the patient's own

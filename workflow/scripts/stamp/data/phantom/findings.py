@@ -40,7 +40,7 @@ SEVERITY_MEMORY = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """One row an image, one column a finding (drawn as patients by visits)."""
+    """One row per image, one column per finding (drawn as patients by visits)."""
 
     present: NDArray[np.bool_]
     severity: Array  # 0 to 1, meaningful where present

@@ -138,7 +138,7 @@ def expose(picture: Array, noise: Array, exposure: Exposure, scanner: Scanner) -
     """The 8-bit images of a batch of attenuation maps.
 
     Counts behind attenuation A are Poisson around n exp(-A), so the logarithm that is shown has
-    standard deviation sqrt(exp(A) / n); ``noise`` is standard normal, one number a pixel.
+    standard deviation sqrt(exp(A) / n); ``noise`` is standard normal, one number per pixel.
     """
     size = picture.shape[-1]
     focus = blur_matrix(size, scanner.blur * size)

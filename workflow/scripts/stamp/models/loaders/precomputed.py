@@ -1,6 +1,6 @@
 """Outputs that the user brings: logits or probabilities of every image in a file, no model at all.
 
-A file is Parquet or CSV with the column ``image`` and one column a class, or a NumPy array [n, C]
+A file is Parquet or CSV with the column ``image`` and one column per class, or a NumPy array [n, C]
 (``outputs.npy``) with the image ids beside it, one a line (``outputs.txt``). Nothing here imports
 torch: such a model needs neither it nor pixels.
 """

@@ -43,10 +43,10 @@ def of_nih(paper: Paper, lists: Path | None) -> list[Claim]:
     patients = {order: found["group_a"].n_unique() for order, found in matched.items()}
     paired = pairs["order"]["group_a"].n_unique()
     one = Text(
-        "The temporal pool as one pair a patient", "3.4", paper.text("pool_temporal").printed
+        "The temporal pool as one pair per patient", "3.4", paper.text("pool_temporal").printed
     )
     first = Text(
-        "The label-matched pool as one pair a patient, by file name",
+        "The label-matched pool as one pair per patient, by file name",
         "3.4",
         paper.text("pool_labeled").printed,
     )
