@@ -13,7 +13,7 @@ rule metrics:
         views=files_of("views/{view}.parquet", view="cached_targets"),
         targets=files_of("logits/{view}/{model}.safetensors", view="cached_targets"),
         streamed_views=files_of("views/{view}.parquet", view="streamed_targets"),
-        records=files_of("predictions/{view}/{model}.safetensors", view="streamed_targets"),
+        predictions=files_of("predictions/{view}/{model}.safetensors", view="streamed_targets"),
     output:
         f"{RESULTS}/{{study}}/metrics/{{model}}.parquet",
     log:

@@ -12,16 +12,13 @@ from stamp.inference.extra_outputs.selected_images import SelectedImages
 
 
 def main(smk):
-    params, files = smk.params, smk.input
-    study, model = smk.wildcards.study, smk.wildcards.model
+    params, files, study, model = smk.params, smk.input, smk.wildcards.study, smk.wildcards.model
     if not files.get("pixels"):
         return write_precomputed(smk.output[0], model, study, params.kinds)
-    calibration = files.get("calibration")
-    temperature = read_json(calibration)["value"] if calibration else 1.0
+    temperature = read_json(files.calibration)["value"] if files.get("calibration") else 1.0
     view = read_table(files.view, study=study, view=SOURCE)
     cache = PixelCache(Path(files.pixels), Path(files.record), view["image"])
-    pairs = read_table(files.pairs, study=study)
-    count = params.settings["images"]
+    pairs, count = read_table(files.pairs, study=study), params.settings["images"]
     images = SelectedImages.of_source(cache, view, pairs, params.semantic, count)
     study_wide = {"task": params.task, "pairs": images.semantic_digest, "temperature": temperature}
     job = ExtraOutputsJob(

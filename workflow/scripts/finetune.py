@@ -29,12 +29,12 @@ def main(smk):
         done = finetune(params.load, params.classes, train, val, how)
     except UserError as mistake:
         raise UserError(f"model '{model}': {mistake}") from None
-    card = {"model": model, "study": study, "seed": params.seed, **params.versions}
-    card |= {f"initial_{key}": value for key, value in done.loaded.origin.items()}
-    card["best"] = done.best
-    counts = {"images": len(train.rows), "val_images": len(val.rows)}
+    origin = {f"initial_{key}": value for key, value in done.loaded.origin.items()}
+    card = {"model": model, "study": study, "seed": params.seed, "best": done.best}
+    card |= {**params.versions, **origin}
     write_weights(done.loaded.module, Path(smk.output.weights), card)
-    write_json(smk.output.record, {**card, **counts, "curve": done.curve})
+    record = {"images": len(train.rows), "val_images": len(val.rows), "curve": done.curve}
+    write_json(smk.output.record, {**card, **record})
     drop_checkpoint(how.checkpoint)
 
 

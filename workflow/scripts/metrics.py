@@ -10,16 +10,6 @@ from stamp.metrics.from_extra_outputs import ExtraInputs, TargetEmbeddings
 from stamp.metrics.metrics import metric_table
 
 
-def read_targets(smk, settings):
-    params, files = smk.params, smk.input
-    views, outputs = [*files.views, *files.streamed_views], [*files.targets, *files.records]
-    names, found = [*params.targets, *params.streamed], {}
-    for name, view, file in zip(names, views, outputs, strict=True):
-        target = inputs.TargetFiles(view, file, params.scored[name], name in params.streamed)
-        found[name] = inputs.read_target(target, smk.wildcards.model, settings)
-    return found
-
-
 def main(smk):
     params, files, model = smk.params, smk.input, smk.wildcards.model
     temperature = read_json(files.calibration)["value"] if params.scale else 1.0
@@ -27,7 +17,11 @@ def main(smk):
     pool, pairs = view.only("pool"), read_table(files.pairs, study=smk.wildcards.study)
     there, images = present(pool.logits), pool.rows["image"]
     settings = inputs.OutputSettings(params.classes, there, params.task, temperature)
-    source, targets = inputs.ScaledOutputs.read(pool, settings), read_targets(smk, settings)
+    source, targets = inputs.ScaledOutputs.read(pool, settings), {}
+    views, outputs = [*files.views, *files.streamed_views], [*files.targets, *files.predictions]
+    for name, file, found in zip(params.targets + params.streamed, views, outputs, strict=True):
+        target = inputs.TargetFiles(file, found, params.scored[name], name in params.streamed)
+        targets[name] = inputs.read_target(target, model, settings)
     ids = {name: targets[name].images for name in params.targets}
     extra = ExtraInputs(
         manifest=files.get("extra_outputs") or None,

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -113,6 +114,19 @@ def write_arrays(
             part,
             metadata={key: str(value) for key, value in sorted(metadata.items())},
         )
+        sort_header(part)
+
+
+def sort_header(path: Path) -> None:
+    """Put the header of a safetensors file in order: the library writes metadata in any order."""
+    with open(path, "r+b") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        if len(text.encode()) > length:
+            raise ValueError(f"{path}: the header in order does not fit into its {length} bytes")
+        file.seek(8)
+        file.write(text.encode().ljust(length))
 
 
 def read_arrays(path: str | Path, **expected: Any) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import torch
 from torch import nn
 
-from stamp.core.artifacts import atomic_write
+from stamp.core.artifacts import atomic_write, sort_header
 from stamp.core.errors import UserError, suggest
 from stamp.models.hub import is_commit
 
@@ -350,3 +350,4 @@ def write_weights(module: nn.Module, path: Path, metadata: Mapping[str, Any]) ->
     state = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
     with atomic_write(path) as part:
         save_file(state, part, metadata={key: str(value) for key, value in metadata.items()})
+        sort_header(part)
