@@ -138,7 +138,7 @@ def alike(shown: str, printed: str, tolerance: float) -> bool:
 
 def _unplaced(text: str) -> list[str]:
     """The lines of a text without what tells which model is first: places, signs, widths."""
-    text = re.sub(r"place \d+|\u2502 \d+ +\u2506", "place", text)
+    text = re.sub(r"place \d+|above \d+% of them|\u2502 \d+ +\u2506", "place", text)
     text = re.sub(r"[\u2500\u2550]+| +", " ", re.sub(r"-(?=\d)", "", text))
     lines = text.splitlines()
     rows = iter(sorted(line for line in lines if line.startswith("place")))

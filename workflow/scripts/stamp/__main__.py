@@ -28,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one line and exit code 1."""
     given = parser().parse_args(arguments)
     try:
-        return given.run(given) or 0
+        code = given.run(given) or 0
+        sys.stdout.flush()  # here, where a reader that has gone is told apart from a failure
+        return code
     except UserError as mistake:
         print(f"stamp: {mistake}", file=sys.stderr)
         return 1
