@@ -137,7 +137,8 @@ def alike(shown: str, printed: str, tolerance: float) -> bool:
 
 
 def _unplaced(text: str) -> list[str]:
-    """The lines of a text without what tells which model is first: places, signs, widths."""
+    """The lines of a text without places, signs, widths and the range of logits."""
+    text = re.sub(r"finite, from \S+ to \S+", "finite", text)
     text = re.sub(r"place \d+|above \d+% of them|\u2502 \d+ +\u2506", "place", text)
     text = re.sub(r"[\u2500\u2550]+| +", " ", re.sub(r"-(?=\d)", "", text))
     lines = text.splitlines()
