@@ -14,7 +14,7 @@ from torch import nn
 from stamp.core.errors import UserError
 from stamp.inference.extra_outputs.gradcam import GradCam, dice, top
 from stamp.models.architectures import build
-from stamp.models.loaders.checkpoint import Named
+from stamp.models.loaders.checkpoint import NamedOutputs
 
 
 class Known(nn.Module):
@@ -154,7 +154,7 @@ def test_a_batch_gives_the_maps_of_its_pictures() -> None:
 
 def test_a_class_that_the_model_has_not_is_never_chosen() -> None:
     x = example().abs()
-    module = Named(Known([[1.0, 5.0], [-2.0, 5.0]]), [None, 0, 1, None]).eval()
+    module = NamedOutputs(Known([[1.0, 5.0], [-2.0, 5.0]]), [None, 0, 1, None]).eval()
     maps, chosen = GradCam(module, x)(x)
     assert chosen.tolist() == [1, 1, 1]
     assert torch.isfinite(maps).all() and maps.amax() == 1

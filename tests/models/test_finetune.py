@@ -268,14 +268,14 @@ def test_the_optimiser_steps_at_the_annealed_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used: list[tuple[float, float]] = []
-    step = finetune.Run.step
+    step = finetune.FinetuneRun.step
 
-    def watched(run: finetune.Run, loss: torch.Tensor, share: float) -> None:
+    def watched(run: finetune.FinetuneRun, loss: torch.Tensor, share: float) -> None:
         step(run, loss, share)
         rates = [group["lr"] for group in run.optimiser.param_groups]
         used.append((rates[0], rates[-1]))
 
-    monkeypatch.setattr(finetune.Run, "step", watched)
+    monkeypatch.setattr(finetune.FinetuneRun, "step", watched)
     fit(tmp_path, block(stage1=1, stage2=2))
     assert len(used) == 3 * 12
     first = [finetune.annealed(at, 12, 0.05) for at in range(12)]
@@ -304,7 +304,7 @@ def test_gray_pixels_fill_the_three_channels_of_a_colour_network(tmp_path: Path)
 
     loaded = LoadedModel(Means(), (0.4, 0.5, 0.6), (0.2, 0.3, 0.4))
     parts = part(tmp_path, "train", 20, 1), part(tmp_path, "val", 20, 2)
-    run = finetune.Run(loaded, finetune.recipe_of({}), *parts, "cpu")
+    run = finetune.FinetuneRun(loaded, finetune.recipe_of({}), *parts, "cpu")
     pixels = np.full((2, 8, 8, 1), 204, dtype=np.uint8)
     expected = [(0.8 - 0.4) / 0.2, (0.8 - 0.5) / 0.3, (0.8 - 0.6) / 0.4]
     found = run.forward(torch.from_numpy(pixels))
@@ -518,11 +518,11 @@ def test_the_script_names_the_model_that_diverged_and_writes_nothing(tmp_path: P
 
 
 if __name__ == "__main__":
-    quick = finetune.Run.step
+    quick = finetune.FinetuneRun.step
 
-    def slow(run: finetune.Run, loss: torch.Tensor, share: float) -> None:
+    def slow(run: finetune.FinetuneRun, loss: torch.Tensor, share: float) -> None:
         time.sleep(0.08)  # so that the kill comes before the end
         quick(run, loss, share)
 
-    finetune.Run.step = slow
+    finetune.FinetuneRun.step = slow
     fit(Path(sys.argv[1]), block(stage1=1, stage2=3))

@@ -188,7 +188,7 @@ class Finetune(Preprocessed):
     )
 
 
-class Backbone(PublishedWeights):
+class BackboneBlock(PublishedWeights):
     """A network of timm or of transformers, and where its weights are from."""
 
     model_config = needing(
@@ -208,11 +208,11 @@ class Backbone(PublishedWeights):
     std: Std | None = Field(None, description=STD)
 
 
-class Probe(Preprocessed):
+class ProbeBlock(Preprocessed):
     """A frozen published backbone under a linear head that the workflow fits."""
 
     source: Literal["probe"]
-    backbone: Backbone = Field(
+    backbone: BackboneBlock = Field(
         description="`timm` (a name, with tag where the weights are timm's) with `args`, or "
         "`transformers` with its `config`, then `mean`, `std` and where the weights are from"
     )
@@ -336,7 +336,7 @@ class Logits(Section):
 LoadBlock = Annotated[
     Train
     | Finetune
-    | Probe
+    | ProbeBlock
     | Timm
     | Checkpoint
     | Torchxrayvision

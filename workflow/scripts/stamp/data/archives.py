@@ -54,7 +54,7 @@ class Member:
     handle: Any
 
 
-class Source(Protocol):
+class ArchiveFile(Protocol):
     """What :func:`unpack` needs of an archive.
 
     ``listed``: its members are known without reading it all. ``sized``: they say their full size.
@@ -125,7 +125,7 @@ class _Work:
         return sum(wanted.values()), iter(listing)
 
     def run(
-        self, source: Source, listing: Iterator[Member], tick: Callable[[int], None]
+        self, source: ArchiveFile, listing: Iterator[Member], tick: Callable[[int], None]
     ) -> list[str]:
         """Write what is wanted and missing; links last, when all members are known."""
         done: dict[str, None] = {}
@@ -146,7 +146,12 @@ class _Work:
         return list(done)
 
     def write(
-        self, source: Source, member: Member, name: str, again: bool, tick: Callable[[int], None]
+        self,
+        source: ArchiveFile,
+        member: Member,
+        name: str,
+        again: bool,
+        tick: Callable[[int], None],
     ) -> None:
         path = self.folder / name
         if not again and _there(path, member.size, source.sized):
@@ -216,7 +221,7 @@ def _unsafe(member: Member) -> str:
 
 
 @contextmanager
-def _source(archive: Path, raw: IO[bytes], password: str | None) -> Iterator[Source]:
+def _source(archive: Path, raw: IO[bytes], password: str | None) -> Iterator[ArchiveFile]:
     name = archive.name.lower()
     if not name.endswith(ENDINGS):
         raise UserError(f"{archive}: unknown kind of archive; known: {', '.join(ENDINGS)}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -86,16 +85,12 @@ class AnalysisData:
     profiles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE))
 
 
-def read(
-    inputs: Any,
-    study: str,
-    models: Mapping[str, Mapping[str, str]],
-    texts: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    seed: int,
-    options: Mapping[str, Any] = MappingProxyType({}),
-) -> AnalysisData:
-    """The data of an analysis from its rule's input files; those it does not read are empty."""
+def read(inputs: Any, study: str, **about: Any) -> AnalysisData:
+    """The data of an analysis from its rule's input files; those it does not read are empty.
+
+    ``about`` are the fields of :class:`AnalysisData` that are in no file: models, texts, settings,
+    options and seed.
+    """
     evaluations = [
         pl.read_csv(path, columns=list(EVALUATIONS), schema_overrides=EVALUATIONS)
         for path in inputs.evaluations
@@ -108,13 +103,9 @@ def read(
         n_pairs=_tables(inputs.n_pairs, study, N_PAIRS),
         calibrations={record["model"]: record for record in records},
         metrics=_tables(inputs.metrics, study, {"model": pl.String, **METRICS}),
-        models=models,
-        texts=texts,
-        settings=settings,
-        seed=seed,
-        options=options,
         costs=_tables(getattr(inputs, "costs", ()), study, COSTS),
         profiles=_tables(getattr(inputs, "profiles", ()), study, PROFILE),
+        **about,
     )
 
 

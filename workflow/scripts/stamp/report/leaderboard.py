@@ -12,6 +12,13 @@ from stamp.config.view_names import SOURCE
 from stamp.report.outcomes import outcome_names, values
 from stamp.report.scoreboard import FLAGS
 
+FIRST = ("model", "label", "family", "objective", "regime", "stamp", "low", "high")
+PARTS = (
+    *("eta2", "within", "total", "exact_stamp", "exact_eta2", "raw"),
+    *("se_bootstrap", "temperature"),
+)
+NUMBERS = ("n_semantic", "n_random", "parameters")
+
 
 def flags(row: Mapping[str, Any]) -> str:
     """The health flags of a model in words, empty where there are none."""
@@ -59,21 +66,9 @@ def leaderboard(
         .sort("placed", "stamp", descending=[True, True], nulls_last=True)
     )
     place = pl.when("placed").then(pl.col("placed").cum_sum().cast(pl.Int64)).alias("place")
-    first = ["model", "label", "family", "objective", "regime", "stamp", "low", "high"]
     then = ["rank_median", "rank_low", "rank_high", "source_metric", *outcomes, "flags"]
-    rest = [
-        "eta2",
-        "within",
-        "total",
-        "exact_stamp",
-        "exact_eta2",
-        "raw",
-        "se_bootstrap",
-        "temperature",
-    ]
     others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
-    numbers = ["n_semantic", "n_random", "parameters"]
-    chosen = table.select(place, *first, *then, *rest, *others, *numbers)
+    chosen = table.select(place, *FIRST, *then, *PARTS, *others, *NUMBERS)
     rows = [
         {
             "model": key,

@@ -76,7 +76,7 @@ MODELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class GroupedQuantity:
     """What strata are compared by: the score or an outcome, of the models that have it."""
 
     name: str
@@ -123,7 +123,7 @@ def table(data: AnalysisData, column: str) -> pl.DataFrame:
     return analysis.frame(rows, TABLE)
 
 
-def quantities(data: AnalysisData, which: str) -> Iterator[Quantity]:
+def quantities(data: AnalysisData, which: str) -> Iterator[GroupedQuantity]:
     """The score, then each outcome, of the models that a filter keeps and that have both."""
     for name in (STAMP, *shown_outcomes(data.outcomes)):
         board = analysis.kept(data, which, name).drop_nulls("score").drop_nans("score")
@@ -133,11 +133,11 @@ def quantities(data: AnalysisData, which: str) -> Iterator[Quantity]:
         known = ~np.isnan(found)
         title = "STAMP" if name == STAMP else target_title(name, data.texts)
         there = [key for key, one in zip(keys, known, strict=True) if one]
-        yield Quantity(name, title, there, found[known], scores[known])
+        yield GroupedQuantity(name, title, there, found[known], scores[known])
 
 
 def compared(
-    quantity: Quantity, column: str, data: AnalysisData, drawn: Resampler
+    quantity: GroupedQuantity, column: str, data: AnalysisData, drawn: Resampler
 ) -> Iterator[dict[str, Any]]:
     """The rows of one quantity: its strata, the test of all, and each two of them."""
     strata = members([data.models[key][column] for key in quantity.keys])
@@ -173,7 +173,9 @@ def members(said: list[str]) -> dict[str, np.ndarray]:
     return dict(sorted(found.items(), key=lambda one: -len(one[1])))
 
 
-def _of_stratum(quantity: Quantity, places: np.ndarray, data: AnalysisData) -> dict[str, Any]:
+def _of_stratum(
+    quantity: GroupedQuantity, places: np.ndarray, data: AnalysisData
+) -> dict[str, Any]:
     """The moments of a stratum, and within it rho of the score with the outcome."""
     own = quantity.values[places]
     row: dict[str, Any] = {

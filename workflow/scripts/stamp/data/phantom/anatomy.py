@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stamp.data.phantom.draws import Draws
+from stamp.data.phantom.draws import RandomDraws
 from stamp.data.phantom.shapes import Array, blob, bump, distance, edge, stroke
 
 WAVES = 10
@@ -97,7 +97,7 @@ class Frame:
     pixel: Array  # the side of a pixel, the same in all images
 
 
-def draw_anatomy(draws: Draws, tissue: float = 0.0) -> Anatomy:
+def draw_anatomy(draws: RandomDraws, tissue: float = 0.0) -> Anatomy:
     """The anatomy of each patient; ``tissue`` shifts the mean body thickness of the cohort."""
     normal, uniform = draws.normal, draws.uniform
     female = uniform("sex", 0, 1) < 0.5
@@ -136,7 +136,7 @@ def draw_anatomy(draws: Draws, tissue: float = 0.0) -> Anatomy:
     )
 
 
-def draw_pose(draws: Draws, visits: int, portable: float) -> Pose:
+def draw_pose(draws: RandomDraws, visits: int, portable: float) -> Pose:
     """The pose at each of a patient's visits, arrays of (patients, visits)."""
     normal, uniform = draws.normal, draws.uniform
     return Pose(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stamp.data.phantom import anatomy, devices, findings, scanner
-from stamp.data.phantom.draws import Draws, tag
+from stamp.data.phantom.draws import RandomDraws, tag
 from stamp.data.phantom.findings import CLASSES
 from stamp.data.phantom.scanner import Scanner
 from stamp.data.phantom.shapes import Array, spread, take
@@ -135,7 +135,7 @@ def simulate(hospital: str, split: str, patients: int, seed: int) -> Cohort:
     """Draw the patients, visits, findings, reports and exposures of one split of one hospital."""
     place = HOSPITALS[hospital]
     key = (seed, tag(hospital), 1 + SPLITS.index(split))
-    draws = Draws(key, patients)
+    draws = RandomDraws(key, patients)
     most = len(place.visits)
     count = 1 + draws.choice("visits", place.visits)
     signs = findings.draw_signs(draws, most, place.prevalence)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stamp.data.phantom.anatomy import Frame
-from stamp.data.phantom.draws import Draws
+from stamp.data.phantom.draws import RandomDraws
 from stamp.data.phantom.findings import chain
 from stamp.data.phantom.shapes import Array, distance, edge, stroke, take
 
@@ -26,7 +26,7 @@ class Devices:
     place: Array  # one number in [0, 1) a device, the patient's own
 
 
-def draw_devices(draws: Draws, visits: int) -> Devices:
+def draw_devices(draws: RandomDraws, visits: int) -> Devices:
     """Two-state chains: a pacemaker stays, a line or a tube comes and goes."""
     shape = (visits, len(NAMES))
     onset = np.broadcast_to(ONSET, (draws.patients, *shape))

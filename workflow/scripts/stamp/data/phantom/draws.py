@@ -17,7 +17,7 @@ def tag(name: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class RandomDraws:
     """Random numbers for the patients of one cohort.
 
     A stream is keyed by the cohort and the quantity's name, and filled patient by patient. So more

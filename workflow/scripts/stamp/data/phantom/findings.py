@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stamp.data.phantom.anatomy import Deform, Frame
-from stamp.data.phantom.draws import Draws
+from stamp.data.phantom.draws import RandomDraws
 from stamp.data.phantom.shapes import Array, blob, bump, distance, edge, stroke, take
 
 
@@ -63,7 +63,7 @@ def chain(start: Array, onset: Array, resolution: Array, draws: Array) -> NDArra
     return state
 
 
-def _prevalence(draws: Draws, visits: int, prevalence: Array) -> Array:
+def _prevalence(draws: RandomDraws, visits: int, prevalence: Array) -> Array:
     """Each visit's stationary probability (patients, visits, findings).
 
     The odds are multiplied by exp(b f - b^2 / 2), f the patient's standard normal frailty (part
@@ -86,7 +86,7 @@ def _episode(present: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.maximum.accumulate(begin, axis=1)
 
 
-def draw_signs(draws: Draws, visits: int, prevalence: Mapping[str, float]) -> Signs:
+def draw_signs(draws: RandomDraws, visits: int, prevalence: Mapping[str, float]) -> Signs:
     """The true course of every finding, arrays of (patients, visits, findings).
 
     Onset is chosen as r p / (1 - p), r the resolution rate, which makes p = prevalence stationary.
@@ -115,7 +115,7 @@ def draw_signs(draws: Draws, visits: int, prevalence: Mapping[str, float]) -> Si
     )
 
 
-def report(draws: Draws, signs: Signs) -> NDArray[np.bool_]:
+def report(draws: RandomDraws, signs: Signs) -> NDArray[np.bool_]:
     """Labels as text mining would give them: some findings left out, some invented."""
     missed = np.array([f.missed for f in FINDINGS.values()])
     invented = np.array([f.invented for f in FINDINGS.values()])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stamp.data.phantom.draws import Draws
+from stamp.data.phantom.draws import RandomDraws
 from stamp.data.phantom.shapes import Array, edge
 
 CORNERS = {"top left": (0, 0), "top right": (0, 1), "low left": (1, 0), "low right": (1, 1)}
@@ -49,7 +49,7 @@ class Exposure:
     has_token: NDArray[np.bool_]
 
 
-def draw_exposure(draws: Draws, visits: int, has_token: NDArray[np.bool_]) -> Exposure:
+def draw_exposure(draws: RandomDraws, visits: int, has_token: NDArray[np.bool_]) -> Exposure:
     """The exposure at each visit, arrays of (patients, visits)."""
     return Exposure(
         offset=draws.normal("exposure offset", 0, 0.05, visits),

@@ -17,7 +17,7 @@ from stamp.models.loaded_model import LoadedModel
 from stamp.models.weights import hub_record, located, read_weights
 
 
-class Named(nn.Module):
+class NamedOutputs(nn.Module):
     """A network with its outputs in the order of the study's classes; NaN where it has none."""
 
     chosen: torch.Tensor
@@ -48,7 +48,7 @@ def by_name(
     if list(outputs) == list(classes):
         return network, ()
     chosen = choose(outputs, classes, what)
-    return Named(network, chosen), lacking(chosen)
+    return NamedOutputs(network, chosen), lacking(chosen)
 
 
 def network(block: Mapping[str, Any], classes: Sequence[str]) -> LoadedModel:
@@ -66,6 +66,6 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     """The architecture with the weights of ``weights``, or of the block's file, URL or hub."""
     loaded = network(block, classes)
     path = weights or located(block, f"architecture '{block['arch']}'")
-    module = loaded.module.network if isinstance(loaded.module, Named) else loaded.module
+    module = loaded.module.network if isinstance(loaded.module, NamedOutputs) else loaded.module
     read_weights(module, path, block.get("prefix", ""))
     return replace(loaded, origin=hub_record(path))

@@ -152,7 +152,7 @@ def parameter_groups(
     return groups
 
 
-class Run:
+class FinetuneRun:
     """A network on its device, the two splits, and how far its training has come."""
 
     def __init__(
@@ -358,7 +358,7 @@ def finetune(
     saved = read_checkpoint(how.checkpoint, digest)
     prepare(seed, how.threads, device)
     loaded = network(block, classes, initial=saved is None)
-    run = Run(loaded, recipe, train, val, device)
+    run = FinetuneRun(loaded, recipe, train, val, device)
     if saved is not None:
         run.restore(saved)
         loaded = replace(loaded, origin=saved["origin"])

@@ -31,7 +31,7 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CurveGrid:
     """Where the panels stand, in inches: a title, the metric's frame and below it the loss's."""
 
     columns: int
@@ -101,11 +101,11 @@ def epochs(records: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def _grid(count: int, top: float) -> Grid:
+def _grid(count: int, top: float) -> CurveGrid:
     """Few models get large panels, many get small ones."""
     least = {1: 2, 2: 2, 3: 3}.get(count, 4 if count <= 12 else 5 if count <= 20 else 6)
     width = (style.WIDTH - LEFT - style.MARGIN - (least - 1) * BETWEEN) / least
-    return Grid(least, count, width, min(1.2, 0.62 * width), min(0.6, 0.34 * width), top)
+    return CurveGrid(least, count, width, min(1.2, 0.62 * width), min(0.6, 0.34 * width), top)
 
 
 def _key(name: str, top: float, axes: Axes | None = None) -> float:

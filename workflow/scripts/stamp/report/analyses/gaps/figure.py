@@ -55,7 +55,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     axes.set_ylim(*style.limits(points, "gap_stamp"))
     axes = _framed(style.panel(figure, (left, second, width, RHOS), "rho"), gaps)
     _rhos(axes, page, rows, gaps, left, second)
-    _counts(page, counts, gaps, left, width, below, names)
+    _counts(page, counts, gaps, (left, width, below), names)
     return figure
 
 
@@ -118,12 +118,14 @@ def _counts(
     page: Axes,
     counts: pl.DataFrame,
     gaps: list[int],
-    left: float,
-    width: float,
-    top: float,
+    box: tuple[float, float, float],
     names: list[str],
 ) -> None:
-    """Under each gap its number of pairs, and how many changed label."""
+    """Under each gap its number of pairs, and how many changed label.
+
+    ``box`` is the left edge, the width and the top of the cells.
+    """
+    left, width, top = box
     cells = {row["gap"]: row for row in counts.to_dicts()}
     for line, name in enumerate(names):
         y = top + (line + 0.5) * style.line_height(style.SMALL)

@@ -25,7 +25,7 @@ TITLES = {"raw": "features as they are", "normalised": "features of length one"}
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LayerBlock:
     """Columns that stand together: one kind of features, its layers or its gains."""
 
     kind: str
@@ -34,7 +34,7 @@ class Block:
 
 
 BLOCKS = [
-    Block(kind, what, columns)
+    LayerBlock(kind, what, columns)
     for kind in KINDS
     for what, columns in (
         ("layer", LAYERS),
@@ -134,7 +134,9 @@ def _short(column: str) -> str:
     return f"{first} \u2192 {second}" if second else first
 
 
-def _cells(axes: Axes, models: pl.DataFrame, block: Block, order: list[str], cell: float) -> None:
+def _cells(
+    axes: Axes, models: pl.DataFrame, block: LayerBlock, order: list[str], cell: float
+) -> None:
     """One coloured cell with its number a model and column; a missing one stays white."""
     rows = models.filter((pl.col("kind") == block.kind) & (pl.col("what") == block.what))
     known = {(row["model"], row["layer"]): row["value"] for row in rows.to_dicts()}
@@ -157,7 +159,7 @@ def _cells(axes: Axes, models: pl.DataFrame, block: Block, order: list[str], cel
 
 
 def _rhos(
-    axes: Axes, table: pl.DataFrame, block: Block, outcomes: list[str], start: int, cell: float
+    axes: Axes, table: pl.DataFrame, block: LayerBlock, outcomes: list[str], start: int, cell: float
 ) -> None:
     """Rho of each column with the outcomes, under the models' rows."""
     rows = table.filter(

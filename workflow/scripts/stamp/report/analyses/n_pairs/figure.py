@@ -29,7 +29,7 @@ NUMBERS = ("mean_width", "mean_difference", "rank_correlation")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SweepLayout:
     """Where things stand, in inches: the rows of outcomes, and the column beside them."""
 
     left: float
@@ -91,12 +91,12 @@ def _names(rows: pl.DataFrame) -> dict[str, str]:
     }
 
 
-def _layout(names: Mapping[str, str], count: int, top: float) -> Layout:
+def _layout(names: Mapping[str, str], count: int, top: float) -> SweepLayout:
     left = style.MARGIN + min(LONGEST, style.widest(names.values(), style.SMALL)) + 0.1
     pitch = min(0.085, 0.5 / count)
     row = max(0.22, count * pitch + 0.1)
     width = style.WIDTH - style.MARGIN - RIGHT - APART - left
-    return Layout(left, width, top, row, pitch, len(names))
+    return SweepLayout(left, width, top, row, pitch, len(names))
 
 
 def _shade(at: int, count: int) -> str:
@@ -146,7 +146,7 @@ def _rhos(
     rows: pl.DataFrame,
     names: Mapping[str, str],
     at: list[int],
-    layout: Layout,
+    layout: SweepLayout,
 ) -> None:
     """One row per outcome: rho at each N with its interval, and the source metric's rho."""
     above = layout.top - style.line_height(style.SMALL) - 0.04
@@ -172,7 +172,7 @@ def _rhos(
         _row(axes, rows.filter(pl.col("outcome") == outcome), row, at, layout)
 
 
-def _row(axes: Axes, rows: pl.DataFrame, row: int, at: list[int], layout: Layout) -> None:
+def _row(axes: Axes, rows: pl.DataFrame, row: int, at: list[int], layout: SweepLayout) -> None:
     drawn = []
     for one in rows.iter_rows(named=True):
         place = at.index(one["number"])
