@@ -14,9 +14,8 @@ from stamp.report.scoreboard import FLAGS
 
 FIRST = ("model", "label", "family", "objective", "regime", "stamp", "low", "high")
 PARTS = (
-    *("eta2", "within", "total", "exact_stamp", "exact_eta2", "raw"),
-    *("se_bootstrap", "temperature"),
-)
+    "eta2", "within", "total", "exact_stamp", "exact_eta2", "raw", "se_bootstrap", "temperature",
+)  # fmt: skip
 NUMBERS = ("n_semantic", "n_random", "parameters")
 
 
