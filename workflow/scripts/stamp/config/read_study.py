@@ -12,7 +12,8 @@ from stamp.config.datasets import Dataset, check_known
 from stamp.config.documents import parsed, plain, read_yaml
 from stamp.config.labels import class_lists
 from stamp.config.registries.analyses import ANALYSES
-from stamp.config.study import Study, known_metrics
+from stamp.config.registries.metrics import METRICS
+from stamp.config.study import Study
 from stamp.config.study_file import StudyFile, TargetSettings
 from stamp.config.zoo import Model, filled, model_of, read_zoo
 from stamp.core.errors import UserError, suggest
@@ -144,7 +145,7 @@ def _check_classes(where: str, names: Iterable[str], known: Sequence[str]) -> No
 
 def _metrics(file: StudyFile, where: str) -> list[str]:
     """The metrics that the study compares STAMP with: those it names, or all that its task has."""
-    tasks = {one.name: one.tasks for one in known_metrics()}
+    tasks = {one.name: one.tasks for one in METRICS}
     for name in file.metrics or ():
         if name not in tasks:
             raise UserError(f"{where}: metrics: unknown metric '{name}': {suggest(name, tasks)}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stamp.config import view_names
 from stamp.config.labels import class_lists
 from stamp.config.registries.analyses import ANALYSES
 from stamp.config.registries.extra_outputs import OF_TARGETS, in_order
+from stamp.config.registries.metrics import METRICS
 from stamp.config.study_file import (
     CalibrationSettings,
     ExtraOutputSettings,
@@ -20,16 +20,6 @@ from stamp.config.study_file import (
     TargetSettings,
 )
 from stamp.config.zoo import Model
-
-if TYPE_CHECKING:
-    from stamp.config.registries.metrics import Metric
-
-
-def known_metrics() -> Sequence[Metric]:
-    """The registry of metrics, imported only where a study is read: it brings polars."""
-    from stamp.config.registries.metrics import METRICS
-
-    return METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +211,7 @@ class Study:
         compares = any("metrics" in ANALYSES[name].reads for name in self.analyses)
         compared = self.metrics if compares else []
         return in_order(
-            kind for one in known_metrics() if one.name in compared for kind in one.extra_outputs
+            kind for one in METRICS if one.name in compared for kind in one.extra_outputs
         )
 
     # --- statistics, tables, figures -------------------------------------------------------------
@@ -229,7 +219,7 @@ class Study:
     @property
     def agreement_on_the_line(self) -> bool:
         """Whether any of the study's metrics needs all models at once."""
-        return any(one.name in self.metrics and not one.of_one_model for one in known_metrics())
+        return any(one.name in self.metrics and not one.of_one_model for one in METRICS)
 
     @property
     def outcomes(self) -> dict[str, str]:
