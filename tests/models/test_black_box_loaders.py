@@ -187,7 +187,7 @@ def test_a_network_is_as_steep_in_every_form_that_has_gradients(
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
 
 
-def test_the_steepness_of_an_onnx_file_is_not_available(made: dict[str, Any]) -> None:
+def test_the_sensitivity_of_an_onnx_file_is_not_available(made: dict[str, Any]) -> None:
     forward = Forward(load_model(made["blocks"]["onnx"], CLASSES, None), "cpu")
     x = forward.normalised(batch(3))
     with pytest.raises(UserError, match=r"gradients are not available: w\.onnx is an ONNX file"):
