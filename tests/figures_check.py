@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,6 +20,28 @@ def artists(axes: Axes, kind: str) -> dict[str, Line2D]:
         for line in axes.lines
         if (line.get_gid() or "").startswith(f"{kind}:")
     }
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model's mark: where it stands, and whether it is open."""
+
+    x: float
+    y: float
+    opened: bool
+
+
+def points_of(axes: Axes) -> dict[str, Point]:
+    """Every model's mark in a frame."""
+    found = {}
+    for marks in axes.collections:
+        kind, _, names = (marks.get_gid() or "").partition(":")
+        if kind == "points":
+            opened = bool((marks.get_facecolor()[:, :3] == 1).all())
+            models = names.split(",")
+            for model, (x, y) in zip(models, marks.get_offsets().tolist(), strict=True):
+                found[model] = Point(x, y, opened)
+    return found
 
 
 def axes_of(figure: Figure, label: str) -> Axes:

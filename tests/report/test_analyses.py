@@ -14,11 +14,9 @@ from analysis_job import check_from_files
 from figures_check import artists, axes_of, check_texts
 from made_up_study import (
     KINDS,
-    LONG,
     NUMBERS,
     SETTINGS,
     TEXTS,
-    TITLES,
     declared,
     evaluated,
     one,
@@ -633,30 +631,6 @@ def test_the_figure_of_strata_shows_each_models_values_and_each_rho() -> None:
     words = " ".join(text.get_text() for text in axes_of(figure, "sheet").texts)
     gap = one(table, models="declared", target="street", what="absolute gap")
     assert f"income-4 minus income-1: \u03c1 = {gap['rho']:.2f}".replace("-0", "\u22120") in words
-
-
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"count": 2, "excluded": {}},
-        {"count": 5, "excluded": dict.fromkeys(range(5), ("temperature",))},
-        {"count": 60, "degenerate": (3, 4), "title": LONG * 2, "notice": LONG * 2},
-        {"label": LONG},
-        {"numbered": False},
-    ],
-    ids=["small", "two", "none counted", "many", "long", "plain"],
-)
-def test_no_text_of_a_figure_overlaps_another_or_is_cut_off(
-    name: str, options: dict[str, Any]
-) -> None:
-    data = study(**options)
-    if "label" in options:
-        titles = {key: f"A target whose title is rather long, {key} " * 3 for key in TITLES}
-        data = replaced(data, texts={**TEXTS, "targets": titles})
-    module = MODULES[name]
-    check_texts(FIGURES[name].draw(module.table(data), module.models(data), data.texts))
 
 
 def test_many_outcomes_and_numbers_of_pairs_still_fit() -> None:

@@ -18,7 +18,6 @@ from figures_check import check_texts, texts_of
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from stamp.config.plan import read_plan
 from stamp.config.registries.analyses import ANALYSES
@@ -31,6 +30,7 @@ FOLDER = Path(analyses.__file__).parent
 DRAWN = [name for name in ANALYSES if (FOLDER / name / "figure.py").is_file()]
 LONG = "A network with a very long name, pretrained elsewhere and fine-tuned here, seed {}"
 DRAWS = 60
+HEATED = ("heat", "raw", "normalised")  # frames that are heat maps
 
 
 def like(name: str, seed: int) -> AnalysisData:
@@ -64,25 +64,54 @@ def awkward() -> AnalysisData:
     return replace(data, models=models, texts={**data.texts, **texts})
 
 
+def changed(models: int, targets: int, **columns: object) -> AnalysisData:
+    """A made-up study with some columns of its scores set for all models."""
+    data = study(models, targets, DRAWS, DRAWS, seed=5)
+    literals = {name: pl.lit(value) for name, value in columns.items()}
+    return replace(data, scores=data.scores.with_columns(**literals))
+
+
+def without_targets() -> AnalysisData:
+    data = study(12, 2, DRAWS, DRAWS, seed=6)
+    outcomes = data.outcomes.filter(pl.col("outcome") == "source")
+    return replace(data, outcomes=outcomes, texts={**data.texts, "targets": {}})
+
+
 STUDIES = {
     "medical": lambda: like("medical", 0),
     "natural": lambda: like("natural", 2),
     "awkward": awkward,
+    "many": lambda: changed(60, 9),
+    "two": lambda: changed(2, 2),
+    "excluded": lambda: changed(
+        6, 2, excluded="a rule", excluded_temperature="a rule", excluded_chance="a rule"
+    ),
+    "degenerate": lambda: changed(6, 1, degenerate=True, stamp=None),
+    "without targets": without_targets,
 }
-
-
-@cache
-def drawn(name: str, which: str) -> Figure:
-    data, module = _study(which), import_module(f"stamp.report.analyses.{name}.table")
-    if profile := ANALYSES[name].profile:
-        data = replace(data, profiles=profiles(profile, data.scores))
-    draw = import_module(f"stamp.report.analyses.{name}.figure").draw
-    return draw(module.table(data), module.models(data), data.texts)
+FULL = ("medical", "natural", "awkward", "many")  # with models enough for every number
 
 
 @cache
 def _study(which: str) -> AnalysisData:
     return STUDIES[which]()
+
+
+@cache
+def tabled(name: str, which: str) -> tuple[AnalysisData, pl.DataFrame]:
+    """What an analysis of a study is made from, and its table."""
+    data = _study(which)
+    if profile := ANALYSES[name].profile:
+        data = replace(data, profiles=profiles(profile, data.scores))
+    return data, import_module(f"stamp.report.analyses.{name}.table").table(data)
+
+
+@cache
+def drawn(name: str, which: str) -> Figure:
+    data, table = tabled(name, which)
+    models = import_module(f"stamp.report.analyses.{name}.table").models(data)
+    draw = import_module(f"stamp.report.analyses.{name}.figure").draw
+    return draw(table, models, data.texts)
 
 
 def filled(figure: Figure) -> bool:
@@ -96,6 +125,19 @@ def test_no_text_overlaps_another_or_is_cut_off(name: str, which: str) -> None:
     check_texts(drawn(name, which))
 
 
+@pytest.mark.parametrize("which", STUDIES)
+@pytest.mark.parametrize("name", ANALYSES)
+def test_any_study_has_a_whole_sentence_for_every_analysis(name: str, which: str) -> None:
+    text = import_module(f"stamp.report.analyses.{name}.table").sentence(tabled(name, which)[1])
+    assert text.endswith(".") and "None" not in text and "nan" not in text
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_of_a_study_of_the_papers_size_fits_a_page(name: str) -> None:
+    for which in ("medical", "natural"):
+        assert drawn(name, which).get_figheight() <= 10
+
+
 def test_the_paper_sized_studies_draw_every_analysis_that_their_pairs_allow() -> None:
     empty = {name for name in DRAWN if not filled(drawn(name, "medical"))}
     assert empty == {"pair_kinds"}  # the made-up study has one kind of pairs
@@ -107,7 +149,7 @@ def test_no_name_of_the_configured_zoos_and_targets_is_shortened(name: str) -> N
         assert [text for text in texts_of(drawn(name, which)) if "…" in text] == []
 
 
-@pytest.mark.parametrize("which", STUDIES)
+@pytest.mark.parametrize("which", FULL)
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_figure_says_how_many_models_it_is_over(name: str, which: str) -> None:
     figure = drawn(name, which)
@@ -143,27 +185,25 @@ def cells(axes: Axes) -> Iterator[tuple[str, float]]:
         linear = np.where(shares <= 0.03928, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])
 
-    boxes = [one for one in axes.patches if isinstance(one, Rectangle)]
-    for text in axes.texts:
-        x, y = text.get_position()
-        for box in boxes:
-            left, top = box.get_xy()
-            if left < x < left + box.get_width() and top < y < top + box.get_height():
-                light = sorted(map(luminance, (text.get_color(), box.get_facecolor())))
-                yield text.get_text(), (light[1] + 0.05) / (light[0] + 0.05)
+    for mesh in axes.collections:
+        shades = mesh.get_facecolor()[~np.ma.getmaskarray(mesh.get_array()).ravel()]
+        for text, shade in zip(axes.texts, shades, strict=False):  # more texts may follow
+            light = sorted(map(luminance, (text.get_color(), shade)))
+            yield text.get_text(), (light[1] + 0.05) / (light[0] + 0.05)
 
 
 @pytest.mark.parametrize("name", ["baselines", "layers"])
 def test_numbers_on_coloured_cells_can_be_read(name: str) -> None:
     figure = drawn(name, "medical")
-    found = [pair for axes in figure.axes for pair in cells(axes)]
+    heated = [axes for axes in figure.axes if axes.get_label().partition(":")[0] in HEATED]
+    found = [pair for axes in heated for pair in cells(axes)]
     assert len(found) > 100
     assert [pair for pair in found if pair[1] < 4] == []
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_frame_has_something_in_it(name: str) -> None:
-    for which in STUDIES:
+    for which in FULL:
         frames = [axes for axes in drawn(name, which).axes if axes.get_label() != "sheet"]
         empty = [axes.get_label() for axes in frames if not axes.has_data() and not axes.texts]
         assert empty == []
@@ -182,7 +222,7 @@ def test_the_zoos_ways_of_writing_an_objective_share_its_colour() -> None:
         ["CE-Supervised", "Hybrid", "SSL", "TXV"],
         ["SSL", "Supervised"],
     )
-    keys = [style.key_of(names, []).paints for names in zoos]
+    keys = [style.key_of(names, []).colours for names in zoos]
     assert [list(key)[:2] for key in keys] == [
         ["supervised", "self-supervised"],
         ["CE-Supervised", "SSL"],

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,7 +7,7 @@ import matplotlib
 import numpy as np
 import polars as pl
 import pytest
-from figures_check import artists, axes_of, check_texts, texts_of
+from figures_check import artists, axes_of, check_texts, points_of, texts_of
 from scipy import stats
 
 from figure import main
@@ -120,8 +119,8 @@ def test_every_point_of_targets_is_at_its_models_score_and_value():
     figure, table = targets.draw(data)
     drawn = {}
     for name in OUTCOMES:
-        for model, line in artists(axes_of(figure, f"outcome:{name}"), "point").items():
-            drawn[name, model] = (line.get_xdata()[0], line.get_ydata()[0])
+        for model, point in points_of(axes_of(figure, f"outcome:{name}")).items():
+            drawn[name, model] = (point.x, point.y)
     score = expected_scores(data)
     rows = data.outcomes.filter(pl.col("outcome") != "source").drop_nulls("value")
     expected = {
@@ -157,8 +156,8 @@ def test_bars_of_targets_are_the_interval_and_standard_errors_and_all_lie_inside
 def test_marks_of_degenerate_and_excluded_models_are_open_and_no_others(name):
     figure, _ = FIGURES[name].draw(study(degenerate=(1,), excluded=(4,)))
     label = {"targets": "outcome:wild", "ranks": "sheet", "forest": "score"}[name]
-    points = artists(axes_of(figure, label), "point")
-    opened = {key.split(":")[-1] for key, line in points.items() if line.get_mfc() == "white"}
+    points = points_of(axes_of(figure, label))
+    opened = {key.split(":")[-1] for key, point in points.items() if point.opened}
     assert opened == {"m1", "m4"}
     assert len({key.split(":")[-1] for key in points}) == 6
 
@@ -212,7 +211,7 @@ def test_an_outcome_that_no_model_has_says_so_in_its_panel():
 def test_models_stand_in_the_order_of_each_column_of_the_slope_chart():
     data = study(count=8)
     figure, _ = ranks.draw(data)
-    points = artists(figure.axes[0], "point")
+    points = points_of(figure.axes[0])
     mean = data.outcomes.filter(pl.col("outcome") == "mean")
     source = data.outcomes.filter(pl.col("outcome") == "source")
     columns = {
@@ -221,17 +220,17 @@ def test_models_stand_in_the_order_of_each_column_of_the_slope_chart():
         "source": dict(source.select("model", "value").iter_rows()),
     }
     for name, values in columns.items():
-        height = {model: points[f"{name}:{model}"].get_ydata()[0] for model in values}
+        height = {model: points[f"{name}:{model}"].y for model in values}
         assert sorted(height, key=height.get) == sorted(values, key=values.get, reverse=True)
 
 
 def test_slopes_join_the_two_marks_of_a_model_and_are_thicker_where_the_ranks_differ_more():
     figure, table = ranks.draw(study(count=12))
-    points, slopes = artists(figure.axes[0], "point"), artists(figure.axes[0], "slope")
+    points, slopes = points_of(figure.axes[0]), artists(figure.axes[0], "slope")
     errors, widths = [], []
     for one in table.iter_rows(named=True):
         line = slopes[f"score:{one['model']}"]
-        ends = [points[f"{name}:{one['model']}"].get_ydata()[0] for name in ("score", "outcome")]
+        ends = [points[f"{name}:{one['model']}"].y for name in ("score", "outcome")]
         assert list(line.get_ydata()) == ends
         assert (line.get_linestyle() == "-") == one["counted"]
         if one["counted"]:
@@ -262,10 +261,10 @@ def test_without_an_outcome_ranks_are_drawn_with_their_intervals():
     data = study(outcomes=[])
     figure, table = ranks.draw(data)
     axes = axes_of(figure, "ranks")
-    bars, points = artists(axes, "interval"), artists(axes, "point")
+    bars, points = artists(axes, "interval"), points_of(axes)
     for one in data.ranks.drop_nulls().iter_rows(named=True):
         assert list(bars[one["model"]].get_xdata()) == [one["low"], one["high"]]
-        assert points[one["model"]].get_xdata()[0] == one["rank"]
+        assert points[one["model"]].x == one["rank"]
     assert set(points) == {"m0", "m2", "m3", "m4", "m5"}
     assert "no rank: degenerate, excluded" in texts_of(figure)
     assert len(table) == 6
@@ -277,16 +276,16 @@ def test_the_forest_stands_best_first_with_the_set_aside_last_and_shows_score_an
     score = expected_scores(data)
     keys = list(score)
     order = sorted(keys, key=lambda key: (key in ("m1", "m2"), -score[key]))
-    points = artists(axes_of(figure, "score"), "point")
-    assert sorted(keys, key=lambda key: points[key].get_ydata()[0]) == order
+    points = points_of(axes_of(figure, "score"))
+    assert sorted(keys, key=lambda key: points[key].y) == order
     assert table["model"].to_list() == order
-    assert {key: line.get_xdata()[0] for key, line in points.items()} == score
+    assert {key: point.x for key, point in points.items()} == score
     source = data.outcomes.filter(pl.col("outcome") == "source")
     marks = artists(axes_of(figure, "source"), "source")
     assert {key: line.get_xdata()[0] for key, line in marks.items()} == dict(
         source.select("model", "value").iter_rows()
     )
-    assert all(marks[key].get_ydata()[0] == points[key].get_ydata()[0] for key in keys)
+    assert all(marks[key].get_ydata()[0] == points[key].y for key in keys)
     bars = artists(axes_of(figure, "score"), "interval")
     assert set(bars) == set(keys) - {"m1"}
 
@@ -354,22 +353,11 @@ def test_the_notice_and_the_title_are_on_every_figure(name):
 
 
 def test_supervised_keeps_its_colour_whatever_else_there_is():
-    alone = style.key_of(["supervised"], ["CNN"]).paints["supervised"]
-    among = style.key_of(["a", "supervised", "self-supervised", "z"], ["CNN"]).paints
+    alone = style.key_of(["supervised"], ["CNN"]).colours["supervised"]
+    among = style.key_of(["a", "supervised", "self-supervised", "z"], ["CNN"]).colours
     assert among["supervised"] == alone
     assert list(among) == ["supervised", "self-supervised", "a", "z"]
-    assert len(set(style.key_of(map(str, range(24)), []).paints.values())) == 24
-
-
-def test_objectives_differ_in_a_grey_print_by_centre_or_lightness():
-    def lightness(colour):
-        linear = [(int(colour[i : i + 2], 16) / 255) ** 2.2 for i in (1, 3, 5)]
-        return 116 * float(np.dot([0.2126, 0.7152, 0.0722], linear)) ** (1 / 3) - 16
-
-    paints = style.key_of(map(str, range(8)), []).paints.values()
-    for one, other in itertools.combinations(paints, 2):
-        differs = abs(lightness(one.colour) - lightness(other.colour))
-        assert one.centre != other.centre or differs > 10, (one, other)
+    assert len(set(style.key_of(map(str, range(10)), []).colours.values())) == 10
 
 
 def test_shortened_keeps_both_ends_and_fits():

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 import yaml
 from analysis_job import check_from_files
-from figures_check import artists, axes_of, check_texts
+from figures_check import artists, axes_of, check_texts, points_of
 from made_up_study import one, replaced
 from scipy import stats
 
@@ -542,14 +542,14 @@ def test_every_model_is_a_point_at_its_value_in_the_row_of_its_stratum(name: str
     figure = FIGURES[name].draw(table, models, data.texts)
     for of in ("stamp", "vindr", "mean"):
         axes = axes_of(figure, of)
-        points, means = artists(axes, "point"), artists(axes, "mean")
+        points, means = points_of(axes), artists(axes, "mean")
         rows = models.filter(pl.col("of") == of)
         assert set(points) == set(rows["model"]) == set(ZOO)
         for row in rows.iter_rows(named=True):
             point, mean = points[row["model"]], means[row["stratum"]]
-            assert point.get_xdata()[0] == row["value"]
-            assert min(mean.get_ydata()) <= point.get_ydata()[0] <= max(mean.get_ydata())
-            assert (point.get_markerfacecolor() == "white") == (not row["counted"])
+            assert point.x == row["value"]
+            assert min(mean.get_ydata()) <= point.y <= max(mean.get_ydata())
+            assert point.opened == (not row["counted"])
         for row in table.filter(
             pl.col("models") == "declared", pl.col("of") == of, pl.col("what") == "stratum"
         ).iter_rows(named=True):
@@ -573,14 +573,12 @@ def test_the_figure_of_backbones_has_each_model_and_its_rank() -> None:
     table, models = backbones.table(data), backbones.models(data)
     figure = FIGURES["backbones"].draw(table, models, data.texts)
     axes = axes_of(figure, "ViT-B/16:vindr")
-    points = artists(axes, "point")
+    points = points_of(axes)
     truth = outcome(data, "vindr")
     keys = backbones.shared(data)["ViT-B/16"]
-    assert {key: line.get_xdata()[0] for key, line in points.items()} == {
-        key: truth[key] for key in keys
-    }
+    assert {key: point.x for key, point in points.items()} == {key: truth[key] for key in keys}
     by_score = sorted(keys, key=lambda key: -SCORES[key])
-    heights = [points[key].get_ydata()[0] for key in by_score]
+    heights = [points[key].y for key in by_score]
     assert heights == sorted(heights)
     ranks = [text.get_text() for text in axes.texts]
     expected = stats.rankdata([-truth[key] for key in by_score])
@@ -607,36 +605,7 @@ def test_the_scatter_of_kinds_has_each_models_two_scores() -> None:
     models = kinds.models(data)
     figure = FIGURES["pair_kinds"].draw(kinds.table(data), models, data.texts)
     for other in "LCS":
-        points = artists(axes_of(figure, f"T{other}"), "point")
+        points = points_of(axes_of(figure, f"T{other}"))
         for row in models.iter_rows(named=True):
             spot = points[row["model"]]
-            assert (spot.get_xdata()[0], spot.get_ydata()[0]) == (row["T"], row[other])
-
-
-LONG = "A network with a very long name, pretrained elsewhere and fine-tuned here: {}"
-
-
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"keys": list(ZOO)[20:22] + list(ZOO)[31:41], "targets": ("vindr",)},
-        {"keys": ["resnet18", "vit-base"]},
-        {"excluded": tuple(ZOO)},
-        {"degenerate": tuple(ZOO)},
-        {"targets": ()},
-        {"label": LONG, "title": LONG * 2, "notice": LONG * 2, "synthetic": False},
-        {"targets": ("vindr",), "also": ("labeled",)},
-    ],
-    ids=["44", "12", "two", "excluded", "degenerate", "no targets", "long", "one target"],
-)
-def test_any_study_has_its_sentence_and_a_figure_whose_texts_do_not_overlap(
-    name: str, options: dict[str, Any]
-) -> None:
-    data = study(**options)
-    module = MODULES[name]
-    table = module.table(data)
-    check_texts(FIGURES[name].draw(table, module.models(data), data.texts))
-    text = module.sentence(table)
-    assert text.endswith(".") and "None" not in text and "nan" not in text
+            assert (spot.x, spot.y) == (row["T"], row[other])

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from analysis_job import check_from_files
 from benchmarks.made_up_profiles import DRAWS, profile
-from figures_check import artists, axes_of, check_texts
-from made_up_study import LONG, TEXTS, TITLES, declared, one, study
+from figures_check import artists, axes_of, points_of
+from made_up_study import declared, one, study
 from scipy.stats import page_trend_test, rankdata, spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import RidgeCV
@@ -396,39 +396,16 @@ def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:
 # Figures -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"count": 44, "missing": 9},
-        {"missing": 12},
-        {"count": 2, "excluded": {}},
-        {"count": 5, "excluded": dict.fromkeys(range(5), ("temperature",))},
-        {"count": 60, "degenerate": (3, 4), "title": LONG * 2, "notice": LONG * 2},
-        {"label": LONG},
-        {"targets": False},
-    ],
-    ids=["small", "many", "nothing", "two", "none counted", "most", "long", "no targets"],
-)
-def test_no_text_of_a_figure_overlaps_another_or_is_cut_off(
-    name: str, options: dict[str, Any]
-) -> None:
-    data, module = profiled(name, **options), MODULES[name]
-    if "label" in options:
-        titles = {key: f"A target whose title is rather long, {key} " * 3 for key in TITLES}
-        data = replace(data, texts={**TEXTS, "targets": titles})
-    check_texts(FIGURES[name].draw(module.table(data), module.models(data), data.texts))
-
-
 def test_the_figure_of_layers_has_a_cell_a_model_and_layer_and_each_rho_of_its_table() -> None:
     data = profiled("layers", missing=2)
     table, rows = layers.table(data), layers.models(data)
     figure = layers_figure.draw(table, rows, data.texts)
-    cells = [patch.get_gid() for patch in axes_of(figure, "raw:layer").patches]
+    cells = axes_of(figure, "raw:layer").collections[0].get_array()
     known_cells = rows.filter((pl.col("kind") == "raw") & (pl.col("what") == "layer"))
-    expected = known_cells.drop_nulls("value").select("model", "layer").iter_rows()
-    assert sorted(cells) == sorted(f"cell:{model}:{layer}" for model, layer in expected)
+    order = known_cells.sort("outcome_value", descending=True)["model"].unique(maintain_order=True)
+    values = {(row["model"], row["layer"]): row["value"] for row in known_cells.to_dicts()}
+    expected = [[values[model, layer] for layer in layers.LAYERS] for model in order]
+    np.testing.assert_array_equal(cells.filled(np.nan), np.array(expected, float))
     texts = {text.get_gid(): text.get_text() for text in axes_of(figure, "raw:gain").texts}
     where = {"models": "declared", "outcome": "mean", "kind": "raw", "what": "gain"}
     row = one(table, layer="mid to late", **where)
@@ -456,11 +433,11 @@ def test_the_figures_of_gaps_and_nuisance_show_their_tables() -> None:
     table, rows = nuisance.table(data), nuisance.models(data)
     figure = nuisance_figure.draw(table, rows, data.texts)
     own = rows.filter((pl.col("augmentation") == "composite") & pl.col("ratio").is_not_null())
-    points = artists(axes_of(figure, "points:stamp"), "point")
+    points = points_of(axes_of(figure, "points:stamp"))
     assert set(points) == set(own["model"])
     for row in own.to_dicts():
-        assert points[row["model"]].get_xdata()[0] == row["ratio"]
-        assert points[row["model"]].get_ydata()[0] == row["stamp"]
+        assert points[row["model"]].x == row["ratio"]
+        assert points[row["model"]].y == row["stamp"]
     rho = artists(axes_of(figure, "rho"), "rho")
     assert rho["mean:flip"].get_xdata()[0] == pytest.approx(
         one(table, models="declared", outcome="mean", augmentation="flip")["rho"]

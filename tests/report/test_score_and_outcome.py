@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from analysis_job import check_from_files
 from benchmarks.made_up import study as made_up
-from figures_check import check_texts
+from figures_check import check_texts, points_of
 from scipy.stats import norm, rankdata, spearmanr, t
 
 from stamp.config.registries.analyses import ANALYSES
@@ -673,32 +673,5 @@ def test_the_figure_of_residuals_shows_every_model_and_the_matched_score_where_a
         own = models.filter(models="declared", outcome=outcome, score=score)
         axes = frame_of(figure, outcome)
         for point in own.iter_rows(named=True):
-            mark = by_gid(axes, f"point:{point['model']}")
-            place = (mark.get_xdata()[0], mark.get_ydata()[0])
-            assert place == (point["value_score"], point["residual"])
-
-
-LONG = "A title that is rather long, of a study with many targets, {} "
-
-
-@pytest.mark.parametrize("name", DRAWN)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"models": 7, "targets": 1},
-        {"models": 44, "targets": 4},
-        {"models": 60, "targets": 9},
-        {"long": True},
-    ],
-    ids=["small", "seven", "paper", "many", "long"],
-)
-def test_no_text_of_a_figure_overlaps_another_or_is_cut_off(
-    name: str, options: dict[str, Any]
-) -> None:
-    data = study(**{key: value for key, value in options.items() if key != "long"})
-    if options.get("long"):
-        titles = {key: LONG.format(key) * 2 for key in data.texts["targets"]}
-        texts = {"title": LONG * 2, "notice": LONG * 3, "targets": titles}
-        data = replace(data, texts={**data.texts, **texts})
-    check_texts(drawn(name, data)[2])
+            mark = points_of(axes)[point["model"]]
+            assert (mark.x, mark.y) == (point["value_score"], point["residual"])

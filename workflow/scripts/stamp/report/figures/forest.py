@@ -143,18 +143,17 @@ def _panels(figure: Figure, rows: pl.DataFrame, layout: Layout, top: float) -> N
     axes = _panel(figure, layout, layout.score, top, "score", 6)
     axes.set_xlim(*style.limits(rows, "low", "score", "high"))
     for y, one in zip(layout.middles, rows.iter_rows(named=True), strict=True):
-        paint, model = key.paints[one["objective"]], one["model"]
+        colour, model = key.colours[one["objective"]], one["model"]
         if one["low"] is not None and one["high"] is not None:
             ends = [one["low"], one["high"]]
-            axes.plot(ends, [y, y], color=paint.colour, lw=1.4, gid=f"interval:{model}")
-        if one["score"] is not None:
-            place, shape = (one["score"], y), key.shapes[one["family"]]
-            style.mark(axes, place, paint, shape, size, one["counted"], f"point:{model}")
-        else:
+            axes.plot(ends, [y, y], color=colour, lw=1.4, gid=f"interval:{model}")
+        if one["score"] is None:
             middle = sum(axes.get_xlim()) / 2
             axes.text(
                 middle, y, "no score", size=style.FINE, ha="center", va="center", style="italic"
             )
+    placed = rows.with_columns(y=pl.Series(layout.middles)).drop_nulls("score")
+    style.points(axes, placed, "score", "y", key, size)
     if layout.source is not None:
         _source(_panel(figure, layout, layout.source, top, "source", 4), rows, layout)
 

@@ -191,20 +191,20 @@ def _rows(page: Axes, models: pl.DataFrame, sides: Mapping[str, Side], chart: Ch
         ends["outcome"] = chart.outcome[:1]
     else:
         ends["source"] = (chart.source,)
+    marks = []
     for one in models.iter_rows(named=True):
         model = one["model"]
         y = {name: chart.y(sides[name].slots[model]) for name in ends if model in sides[name].slots}
         for name, xs in ends.items():
-            for x in xs if name in y else ():
-                gid = f"point:{name}:{model}"
-                paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
-                style.mark(page, (x, y[name]), paint, shape, size, one["counted"], gid)
+            own = {**one, "model": f"{name}:{model}"}
+            marks += [{**own, "x": x, "y": y[name]} for x in xs if name in y]
         for name, across in (("score", chart.outcome[0]), ("source", chart.outcome[1])):
             if name in y and "outcome" in y:
                 xs, ys = (ends[name][0], across), (y[name], y["outcome"])
                 props = _line(one, sides[name], sides["outcome"], key)
                 page.plot(xs, ys, gid=f"slope:{name}:{model}", zorder=2, **props)
         _words(page, one, sides, chart, y)
+    style.points(page, pl.DataFrame(marks, infer_schema_length=None), "x", "y", key, size)
 
 
 def _line(one: Mapping[str, Any], here: Side, there: Side, key: style.Key) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _line(one: Mapping[str, Any], here: Side, there: Side, key: style.Key) -> di
     if first is None or second is None:
         return {"color": GREY, "linestyle": DASHES, "lw": 0.8}
     width = 0.8 + 3.2 * abs(first - second) / max(1, len(there.ranks) - 1)
-    return {"color": key.paints[one["objective"]].colour, "lw": width, "alpha": 0.75}
+    return {"color": key.colours[one["objective"]], "lw": width, "alpha": 0.75}
 
 
 def _words(
@@ -297,22 +297,22 @@ def _intervals(data: FigureData, models: pl.DataFrame) -> tuple[Figure, pl.DataF
         page.text(
             left - 0.08, top + (at + 0.5) * pitch, text, size=style.SMALL, ha="right", va="center"
         )
-        _interval(axes, at, one, key, _size(len(rows)))
+        _interval(axes, at, one, key)
+    placed = rows.with_columns(place=pl.int_range(pl.len())).drop_nulls("rank")
+    style.points(axes, placed, "rank", "place", key, _size(len(rows)))
     what = ["model", "label", "family", "objective", "counted", "degenerate", "excluded", "score"]
     return figure, rows.select(*what, "rank", "rank_low", "rank_high")
 
 
-def _interval(axes: Axes, at: int, one: Mapping[str, Any], key: style.Key, size: float) -> None:
+def _interval(axes: Axes, at: int, one: Mapping[str, Any], key: style.Key) -> None:
     if one["rank"] is None:
         words = f"no rank: {figure_data.flag_words(one) or 'no score'}"
         axes.text(0.7, at, words, size=style.SMALL, va="center", ha="left")
         return
-    paint, model = key.paints[one["objective"]], one["model"]
+    colour, model = key.colours[one["objective"]], one["model"]
     axes.axhline(at, color=style.FAINT, lw=0.5, zorder=1)
-    props: dict[str, Any] = {"color": paint.colour, "lw": 1.4}
+    props: dict[str, Any] = {"color": colour, "lw": 1.4}
     if not one["counted"]:
         props = {"color": GREY, "lw": 1.2, "ls": DASHES}
     ends = [one["rank_low"], one["rank_high"]]
     axes.plot(ends, [at, at], zorder=2, gid=f"interval:{model}", **props)
-    place, shape = (one["rank"], at), key.shapes[one["family"]]
-    style.mark(axes, place, paint, shape, size, one["counted"], f"point:{model}")

@@ -124,16 +124,16 @@ def _points(axes: Axes, rows: pl.DataFrame, key: style.Key) -> None:
     axes.set_ylim(*style.limits(rows, "down", "up"))
     size = 5.5 if len(rows) <= 20 else 4.2
     for one in rows.iter_rows(named=True):
-        paint, model, x, y = key.paints[one["objective"]], one["model"], one["score"], one["value"]
-        bar: dict[str, Any] = {"color": paint.colour, "solid_capstyle": "butt"}
+        model, x, y = one["model"], one["score"], one["value"]
+        colour = key.colours[one["objective"]]
+        bar: dict[str, Any] = {"color": colour, "solid_capstyle": "butt"}
         if one["se"] is not None:
             ends = [one["down"], one["up"]]
             axes.plot([x, x], ends, lw=0.8, alpha=0.35, zorder=2, gid=f"se:{model}", **bar)
         if one["low"] is not None and one["high"] is not None:
             ends = [one["low"], one["high"]]
             axes.plot(ends, [y, y], lw=1.0, alpha=0.8, zorder=3, gid=f"interval:{model}", **bar)
-        shape = key.shapes[one["family"]]
-        style.mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
+    style.points(axes, rows, "score", "value", key, size)
 
 
 def _note(data: FigureData, models: pl.DataFrame) -> str:

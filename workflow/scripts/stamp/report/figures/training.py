@@ -15,7 +15,7 @@ from stamp.report.plot import style
 
 LEFT, BETWEEN, UNDER = 0.62, 0.12, 0.3  # inches: y labels, between columns, x labels
 GAP, ROW = 0.05, 0.14  # inches: between metric and loss, between rows
-METRIC, LOSS, STAGE = style.PAINTS[0][0], "#808080", "#efefef"
+METRIC, LOSS, STAGE = style.STRONG, "#808080", "#efefef"
 SCHEMA = {
     "label": pl.String,
     "epoch": pl.Int64,

@@ -16,7 +16,6 @@ from stamp.report.wording import short_number
 
 BETWEEN, UNDER = 0.28, 0.42  # inches: between two panels, and under one for its axis
 LONGEST = 1.5  # inches: the widest name of a row
-STRONG, PALE = "#0072B2", "#b0b0b0"  # the bar that others are set beside, and those
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def rho_bars(axes: Axes, rows: pl.DataFrame, order: Sequence[str], first: str) -
         if row is None or row["rho"] is None:
             axes.text(1.48, at + 0.5, "undefined", style="italic", **words)
             continue
-        colour = STRONG if name == first else PALE
+        colour = style.STRONG if name == first else style.PALE
         axes.barh(at + 0.5, row["rho"], 0.62, color=colour, zorder=2, gid=f"bar:{name}")
         if row["low"] is not None:
             ends = [row["low"], row["high"]]

@@ -1,4 +1,4 @@
-"""One look for all figures: Okabe-Ito colours by objective, shapes by family, texts in inches.
+"""One look for all figures: seaborn's theme, colours by objective, shapes by family.
 
 Every figure is as wide as a page's text. Its *sheet* is a frame over the whole canvas whose units
 are inches from the upper left corner: titles, labels, legends and notes are measured and placed on
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.style
+import numpy as np
 import polars as pl
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
@@ -36,21 +38,10 @@ Z = 1.96  # standard errors on each side
 TITLE, BODY, SMALL, FINE = 10.0, 8.0, 7.0, 6.5  # points
 INK, MUTED, FAINT = "#1a1a1a", "#666666", "#d9d9d9"
 
-# Okabe & Ito (2008). The mark in the centre is for grey prints: colours that share one differ in
-# lightness.
-PAINTS = (
-    ("#0072B2", ""),
-    ("#E69F00", "o"),
-    ("#009E73", "_"),
-    ("#56B4E9", ""),
-    ("#D55E00", "o"),
-    ("#CC79A7", "|"),
-    ("#000000", ""),
-    ("#F0E442", "o"),
-)
-CENTRES = ("", "o", "_", "|")
-SHAPES = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "d")
-POINTED = ("^", "v", "<", ">", "*")
+PALETTE = tuple(sns.color_palette("colorblind").as_hex())  # every kind of colour vision
+STRONG, PALE = PALETTE[0], "#b0b0b0"  # the one that others are set beside, and those
+DIVERGING, SEQUENTIAL = "PuOr_r", "viridis"  # likewise
+SHAPES = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "d", "*")
 FIRST = ({"supervised", "ce-supervised"}, {"self-supervised", "ssl"})  # as zoos write them
 
 BREAKS = re.compile(r"(?<![=<])\s+(?![=<%])")  # where a line may end
@@ -66,6 +57,7 @@ RULES = {
     "font.size": BODY,
     "grid.color": "#ececec",
     "grid.linewidth": 0.6,
+    "patch.force_edgecolor": False,
     "pdf.fonttype": 42,
     "text.color": INK,
     "text.hinting": "none",
@@ -84,27 +76,19 @@ RULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Paint:
-    """How an objective looks: a colour, and a mark in the centre that survives a grey print."""
-
-    colour: str
-    centre: str
-
-
-@dataclass(frozen=True, slots=True)
 class Key:
     """The colours of a study's objectives and the shapes of its families."""
 
-    paints: dict[str, Paint]
+    colours: dict[str, str]
     shapes: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a legend: a swatch of a paint, a shape, or an open shape; and its words."""
+    """One entry of a legend: a swatch of a colour, a shape, or an open shape; and its words."""
 
     text: str
-    paint: Paint
+    colour: str
     shape: str = ""
     filled: bool = True
 
@@ -112,16 +96,21 @@ class Entry:
 @contextmanager
 def look() -> Iterator[None]:
     """The look of all figures, whatever the user's own settings of matplotlib are."""
-    with matplotlib.style.context(["default", RULES]):
+    with (
+        matplotlib.style.context("default"),
+        sns.plotting_context("paper"),
+        sns.axes_style("ticks"),
+        matplotlib.style.context(RULES),
+    ):
         yield
 
 
 def key_of(objectives: Iterable[str], families: Iterable[str]) -> Key:
     """Colours in a fixed order, supervised first and the others by name; shapes by name."""
     names = sorted(set(objectives), key=lambda name: (_place(name), name))
-    paints = {name: _paint(i) for i, name in enumerate(names)}
+    colours = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
     shapes = {name: SHAPES[i % len(SHAPES)] for i, name in enumerate(sorted(set(families)))}
-    return Key(paints, shapes)
+    return Key(colours, shapes)
 
 
 def _place(objective: str) -> int:
@@ -129,54 +118,69 @@ def _place(objective: str) -> int:
     return next((i for i, names in enumerate(FIRST) if objective.lower() in names), len(FIRST))
 
 
-def _paint(i: int) -> Paint:
-    """The i-th paint; where the colours begin again, with another mark in the centre."""
-    colour, centre = PAINTS[i % len(PAINTS)]
-    again = CENTRES.index(centre) + i // len(PAINTS)
-    return Paint(colour, CENTRES[again % len(CENTRES)])
+def columns(rows: pl.DataFrame, *names: str) -> dict[str, np.ndarray]:
+    """Some columns as arrays: seaborn does not take polars' frames."""
+    return {name: rows[name].to_numpy() for name in names}
 
 
-def mark(
-    axes: Axes,
-    at: tuple[float, float],
-    paint: Paint,
-    shape: str,
-    size: float,
-    filled: bool = True,
-    gid: str | None = None,
-) -> None:
-    """A model's mark, open where it does not count; ``gid`` names the artist."""
-    face = paint.colour if filled else "white"
-    edge, width = (INK, 0.4) if filled else (paint.colour, 0.9)
-    grown = size * (1.3 if shape == "*" else 0.88 if shape == "D" else 1.0)
-    x, y = [at[0]], [at[1]]
-    style: dict[str, Any] = {"linestyle": "none", "clip_on": False, "zorder": 4}
-    axes.plot(x, y, marker=shape, ms=grown, mfc=face, mec=edge, mew=width, gid=gid, **style)
-    if paint.centre:
-        inner = _contrast(paint.colour) if filled else paint.colour
-        part = 0.3 if paint.centre == "o" else 0.6
-        part *= 0.75 if shape in POINTED else 1.0
-        style |= {"mfc": inner, "mec": inner, "mew": 0.1 * size}
-        axes.plot(x, y, marker=paint.centre, ms=part * size, **style)
+def points(axes: Axes, rows: pl.DataFrame, x: str, y: str, key: Key, size: float) -> None:
+    """A mark for each row at two of its columns, open where the model does not count."""
+    look: dict[str, Any] = {
+        "hue": "objective",
+        "style": "family",
+        "palette": key.colours,
+        "markers": key.shapes,
+        "legend": False,
+        "clip_on": False,
+        "zorder": 4,
+        "s": size**2,
+    }
+    counted = pl.col("counted") if "counted" in rows.columns else pl.lit(True)
+    for filled, part in ((True, rows.filter(counted)), (False, rows.filter(~counted))):
+        if part.is_empty():
+            continue
+        names = axes.get_xlabel(), axes.get_ylabel()
+        sns.scatterplot(
+            columns(part, x, y, "objective", "family"), x=x, y=y, ax=axes, edgecolor=INK, **look
+        )
+        axes.set(xlabel=names[0], ylabel=names[1])
+        marks = axes.collections[-1]
+        marks.set(gid=f"points:{','.join(part['model'])}", linewidth=0.4)
+        if not filled:
+            marks.set(edgecolor=marks.get_facecolor(), facecolor="white", linewidth=0.9)
+
+
+def heat_map(axes: Axes, values: np.ndarray, texts: np.ndarray, **more: Any) -> None:
+    """A coloured cell with its words for each number; none where it is NaN."""
+    sns.heatmap(
+        values,
+        mask=np.isnan(values),
+        annot=texts,
+        fmt="",
+        cbar=False,
+        linewidths=0.6,
+        linecolor="white",
+        xticklabels=False,
+        yticklabels=False,
+        ax=axes,
+        **more,
+    )
+    mesh = axes.collections[-1]
+    mesh.update_scalarmappable()
+    shades = np.asarray(mesh.get_facecolor())[~np.isnan(values).ravel()]
+    for text, shade in zip(axes.texts, shades, strict=True):
+        text.set_color(ink_on(shade))
 
 
 def ink_on(colour: Any) -> str:
     """The ink, dark or white, that is read the more easily on a colour (WCAG's contrast)."""
 
     def luminance(of: Any) -> float:
-        shares = [
-            part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
-            for part in to_rgb(of)
-        ]
-        return 0.2126 * shares[0] + 0.7152 * shares[1] + 0.0722 * shares[2] + 0.05
+        shares = np.array(to_rgb(of))
+        linear = np.where(shares <= 0.03928, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05
 
     return INK if luminance(colour) ** 2 > luminance("white") * luminance(INK) else "white"
-
-
-def _contrast(colour: str) -> str:
-    """White on a dark colour, black on a light one."""
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return INK if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.35 else "white"
 
 
 @cache
@@ -293,9 +297,9 @@ def notes(axes: Axes, note: str, notice: str) -> None:
 
 def legend_blocks(key: Key, aside: str = "") -> dict[str, list[Entry]]:
     """The legends: colours, shapes and, where ``aside`` says what it means, the open mark."""
-    grey = Paint("#808080", "")
+    grey = "#808080"
     blocks = {
-        "Objective": [Entry(name, paint) for name, paint in key.paints.items()],
+        "Objective": [Entry(name, colour) for name, colour in key.colours.items()],
         "Family": [Entry(name, grey, shape) for name, shape in key.shapes.items()],
     }
     if aside:
@@ -335,11 +339,11 @@ def legend(
 
 
 def _entry(axes: Axes, entry: Entry, x: float, y: float) -> None:
-    if entry.shape:
-        mark(axes, (x + 0.1, y), entry.paint, entry.shape, 5.5, entry.filled)
+    if not entry.shape:
+        axes.add_patch(Rectangle((x, y - 0.045), 0.18, 0.09, facecolor=entry.colour, lw=0))
         return
-    axes.add_patch(Rectangle((x, y - 0.045), 0.18, 0.09, facecolor=entry.paint.colour, lw=0))
-    mark(axes, (x + 0.09, y), entry.paint, "", 6.5)
+    face, edge = (entry.colour, INK) if entry.filled else ("white", entry.colour)
+    axes.plot([x + 0.1], [y], marker=entry.shape, ms=5.5, mfc=face, mec=edge, mew=0.6)
 
 
 def save(figure: Figure, png: str | Path, pdf: str | Path) -> None:

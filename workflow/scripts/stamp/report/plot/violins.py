@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import gaussian_kde
 
 from stamp.report.model_groups import PAIR, STAMP, STRATUM, TEST
 from stamp.report.outcomes import MEAN
@@ -19,7 +19,7 @@ from stamp.report.plot.bands import Bands, Panel, axis_name, quantities
 from stamp.report.plot.empty import in_words
 from stamp.report.wording import level_text, short_number
 
-ROW, LABEL = 0.6, 0.14  # inches: a stratum, and in it the line of its models' names
+ROW, LABEL = 0.52, 0.14  # inches: a stratum, and in it the line of its models' names
 SWARM = (ROW - LABEL) / 2 - 0.05  # inches: how far points stand from the middle at the most
 SIZE = 4.6  # points: a model's mark
 STEP = 1.08 * SIZE / 72  # inches: between the middles of two marks that do not touch
@@ -133,10 +133,8 @@ def _draw(
         _violin(axes, counted, middle, name)
         found = own["value"].to_numpy()
         places = swarm((found - low) * inch, STEP, SWARM)
-        for row, offset in zip(own.iter_rows(named=True), places, strict=True):
-            paint, shape = key.paints[row["objective"]], key.shapes[row["family"]]
-            spot = (row["value"], middle + offset)
-            style.mark(axes, spot, paint, shape, SIZE, row["counted"], f"point:{row['model']}")
+        placed = own.with_columns(y=middle + pl.Series(places))
+        style.points(axes, placed, "value", "y", key, SIZE)
         ends = (
             [own.row(0, named=True), own.row(-1, named=True)]
             if len(own) > 1
@@ -151,11 +149,22 @@ def _violin(axes: Axes, values: np.ndarray, middle: float, name: str) -> None:
         return
     half = SWARM + 0.02
     if values.size >= FEWEST and np.ptp(values) > 0:
-        grid = np.linspace(values.min(), values.max(), 120)
-        density = gaussian_kde(values)(grid)
-        reach = half * density / density.max()
-        body: dict[str, Any] = {"facecolor": BODY_COLOUR, "edgecolor": "#bdbdbd", "lw": 0.5}
-        axes.fill_between(grid, middle - reach, middle + reach, zorder=2, **body)
+        body: dict[str, Any] = {"color": BODY_COLOUR, "linecolor": "#bdbdbd", "linewidth": 0.5}
+        names = axes.get_xlabel(), axes.get_ylabel()
+        sns.violinplot(
+            x=values,
+            y=np.full(values.size, middle),
+            orient="h",
+            native_scale=True,
+            cut=0,
+            width=2 * half,
+            inner=None,
+            saturation=1,
+            ax=axes,
+            zorder=2,
+            **body,
+        )
+        axes.set(xlabel=names[0], ylabel=names[1])
     ends = [middle - half, middle + half]
     axes.plot([values.mean()] * 2, ends, color=style.INK, lw=1.0, zorder=3, gid=f"mean:{name}")
 

@@ -30,12 +30,12 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     heads = {name: _head(part, len(parts)) for name, part in parts.items()}
     blocks = {
         "F1 of": [
-            style.Entry("STAMP", style.Paint(OURS, "")),
-            style.Entry("alarming always", style.Paint(ALWAYS, "")),
+            style.Entry("STAMP", OURS),
+            style.Entry("alarming always", ALWAYS),
         ]
     }
     if (rows["predictor"] == SOURCE_METRIC).any():
-        blocks["F1 of"].insert(1, style.Entry("the source metric", style.Paint(SOURCE, "")))
+        blocks["F1 of"].insert(1, style.Entry("the source metric", SOURCE))
     labels = (f"fails below this {figure_data.task_metric(texts)}", "F1")
     page = lay_out(texts, SUBTITLE, _note(texts, rows), heads, labels, blocks)
     for name, part in parts.items():

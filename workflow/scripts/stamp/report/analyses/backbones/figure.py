@@ -16,7 +16,7 @@ from stamp.report.plot.bands import Bands, Panel, axis_name, quantities, row_nam
 from stamp.report.plot.empty import in_words
 from stamp.report.wording import RHO, short_number
 
-ROW, PANELS = 0.23, 9  # inches: a model; panels at the most
+ROW, PANELS = 0.2, 9  # inches: a model; panels at the most
 SUBTITLE = "Models with the same backbone: STAMP, and what they reached on the targets"
 
 
@@ -58,9 +58,9 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
 
 def _used(key: style.Key, models: pl.DataFrame) -> style.Key:
     """The colours and shapes of these models alone; which they are, all models decide."""
-    paints = {name: one for name, one in key.paints.items() if name in models["objective"]}
+    colours = {name: one for name, one in key.colours.items() if name in models["objective"]}
     shapes = {name: one for name, one in key.shapes.items() if name in models["family"]}
-    return style.Key(paints, shapes)
+    return style.Key(colours, shapes)
 
 
 def _block(name: str, rows: pl.DataFrame, models: pl.DataFrame) -> tuple[Bands, pl.DataFrame]:
@@ -104,10 +104,7 @@ def _draw(axes: Axes, models: pl.DataFrame, name: str, key: style.Key) -> None:
     counted = rows.filter("counted").with_columns(rank=pl.col("value").rank(descending=True))
     heights = [place + 0.5 for place in counted["place"]]
     axes.plot(counted["value"], heights, color=style.MUTED, lw=0.8, zorder=2, gid="line")
-    for row in rows.iter_rows(named=True):
-        paint, shape = key.paints[row["objective"]], key.shapes[row["family"]]
-        spot = (row["value"], row["place"] + 0.5)
-        style.mark(axes, spot, paint, shape, 5.2, row["counted"], f"point:{row['model']}")
+    style.points(axes, rows.with_columns(y=pl.col("place") + 0.5), "value", "y", key, 5.2)
     right = axes.get_xlim()[1]
     for row in counted.iter_rows(named=True):
         props: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,9 +16,8 @@ from stamp.report.plot import style
 from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.wording import MINUS, RHO, inside, level_text, models_text, short_number
 
-ROW, BARS = 0.22, 1.7  # inches: a row, the bars
+ROW, BARS = 0.18, 1.7  # inches: a row, the bars
 LONGEST = 1.5  # inches: the widest name of a column, which stands upright
-COLOURS = "PuOr_r"  # orange and violet, which no kind of colour blindness confuses
 WIDEST = 0.9  # inches: a column of the heat map at the most
 SUBTITLE = f"Oriented {RHO} of each predictor with each outcome, over one common set of models"
 MARKS = {"labels": "*", "target images": "+", "target labels": "++", "other models": "#"}
@@ -88,20 +87,14 @@ def _title(rows: pl.DataFrame, outcome: str) -> str:
 
 def _heat(axes: Axes, rows: pl.DataFrame, order: list[str], columns: list[str]) -> None:
     """A coloured cell with its number for each predictor and outcome."""
-    colours = matplotlib.colormaps[COLOURS]
     known = {(row["predictor"], row["outcome"]): row["oriented"] for row in rows.to_dicts()}
-    axes.set(xlim=(0, len(columns)), ylim=(len(order), 0))
-    axes.set_axis_off()
+    cells = [[known.get((predictor, outcome)) for outcome in columns] for predictor in order]
+    texts = [["" if one is None else short_number(one) for one in row] for row in cells]
     size = min(style.FINE, style.FINE * 8 / max(8, len(columns)))
-    for y, predictor in enumerate(order):
-        for x, outcome in enumerate(columns):
-            value = known.get((predictor, outcome))
-            shade = "white" if value is None else colours(0.5 + value / 2)
-            cell: dict[str, Any] = {"facecolor": shade, "edgecolor": "white", "linewidth": 1.0}
-            axes.add_patch(matplotlib.patches.Rectangle((x, y), 1, 1, **cell))
-            text = "" if value is None else short_number(value)
-            props: dict[str, Any] = {"ha": "center", "va": "center", "size": size}
-            axes.text(x + 0.5, y + 0.5, text, color=style.ink_on(shade), **props)
+    limits: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -1, "vmax": 1}
+    style.heat_map(
+        axes, np.array(cells, float), np.array(texts), annot_kws={"size": size}, **limits
+    )
 
 
 def _named(page: Axes, names: list[str], order: list[str], right: float, top: float) -> None:
@@ -131,7 +124,7 @@ def _bars(axes: Axes, rows: pl.DataFrame, order: list[str]) -> None:
         row = known.get(predictor)
         if row is None:
             continue
-        colour = "#0072B2" if predictor == STAMP else "#b0b0b0"
+        colour = style.STRONG if predictor == STAMP else style.PALE
         axes.barh(y + 0.5, row["oriented"], 0.6, color=colour, zorder=2)
         if row["low"] is not None:
             axes.plot([row["low"], row["high"]], [y + 0.5] * 2, color=style.INK, lw=0.9, zorder=3)

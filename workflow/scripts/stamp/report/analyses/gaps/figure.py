@@ -73,14 +73,18 @@ def _lines(axes: Axes, points: pl.DataFrame, gaps: list[int], key: style.Key) ->
     size = 4.6 if points["model"].n_unique() <= 20 else 3.4
     for (model,), own in points.group_by("model", maintain_order=True):
         one = own.row(0, named=True)
-        paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
         places = [gaps.index(gap) for gap in own["gap"]]
-        props: dict[str, Any] = {"color": paint.colour, "lw": 0.9, "alpha": 0.7, "zorder": 2}
+        props: dict[str, Any] = {
+            "color": key.colours[one["objective"]],
+            "lw": 0.9,
+            "alpha": 0.7,
+            "zorder": 2,
+        }
         if not one["counted"]:
             props["ls"] = (0, (3, 2))
         axes.plot(places, own["gap_stamp"], gid=f"line:{model}", **props)
-        for x, y in zip(places, own["gap_stamp"], strict=True):
-            style.mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
+    place = pl.col("gap").replace_strict(gaps, range(len(gaps)))
+    style.points(axes, points.with_columns(place=place), "place", "gap_stamp", key, size)
 
 
 def _rhos(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from stamp.report.analyses.layers.table import ARROW, KINDS, LAYERS, STEPS
 from stamp.report.plot import style
@@ -19,7 +18,6 @@ from stamp.report.profiles.associations import STAMP
 from stamp.report.wording import MINUS, RHO, inside, models_text
 
 ROW, APART, WIDEST = 0.155, 0.12, 1.9  # inches: a row, between blocks, the longest name
-SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"  # both readable by every kind of colour vision
 SUBTITLE = "STAMP of pooled features and of the outputs, layer by layer, and the gain of each step"
 TITLES = {"raw": "features as they are", "normalised": "features of length one"}
 
@@ -43,6 +41,23 @@ BLOCKS = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class LayerLayout:
+    """Where the blocks stand, in inches, and the rows of models and of rho."""
+
+    left: float
+    top: float
+    head: float
+    cell: float
+    models: dict[str, str]
+    rhos: list[tuple[str, str]]
+
+    @property
+    def rows(self) -> float:
+        """The number of rows; half a row keeps rho apart from the models."""
+        return len(self.models) + len(self.rhos) + 0.5
+
+
 @style.look()
 def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) -> Figure:
     """The figure of the analysis ``layers`` from its two tables; words where there is nothing."""
@@ -51,60 +66,58 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         reasons = taps["reason"].drop_nulls()
         why = reasons[0] if len(reasons) else "no model has layers"
         return in_words(texts, SUBTITLE, f"Nothing to draw: {why}.")
-    order = _order(models)
-    names = [style.shortened(name, WIDEST, style.FINE) for name in order.values()]
-    below = _rho_rows(table)
-    bold = max((style.width_of(text, style.FINE, "bold") for _, text in below), default=0.0)
-    left = style.MARGIN + max(style.widest(names, style.FINE), bold) + 0.1
-    count = sum(len(block.columns) for block in BLOCKS)
-    cell = (style.WIDTH - style.MARGIN - left - APART * (len(BLOCKS) - 1)) / count
-    head = (
-        style.widest([_short(column) for block in BLOCKS for column in block.columns], style.FINE)
-        + 0.1
-    )
-    top = style.heading_height(texts["title"], SUBTITLE) + 1.6 * style.SMALL / 72 + head
-    foot = top + (len(order) + len(below) + 0.5) * ROW + 0.1
+    layout = _layout(table, models, style.heading_height(texts["title"], SUBTITLE))
     note = _note(table, models)
+    foot = layout.top + layout.rows * ROW + 0.1
     figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
     style.heading(page, texts["title"], SUBTITLE)
     style.notes(page, note, texts["notice"])
-    for row, name in enumerate(names):
-        middle = top + (row + 0.5) * ROW
-        page.text(left - 0.06, middle, name, size=style.FINE, ha="right", va="center")
-    for row, (_, text) in enumerate(below):
-        middle = top + (len(order) + 0.5 + row + 0.5) * ROW
-        page.text(
-            left - 0.06, middle, text, size=style.FINE, ha="right", va="center", weight="bold"
-        )
-    x = left
+    _row_names(page, layout)
+    x = layout.left
     for block in BLOCKS:
-        width = cell * len(block.columns)
-        if block.what == "layer":
-            style.write(
-                page,
-                x,
-                top - head - 1.4 * style.SMALL / 72,
-                TITLES[block.kind],
-                style.SMALL,
-                weight="bold",
-            )
-        for at, column in enumerate(block.columns):
-            place: dict[str, Any] = {
-                "size": style.FINE,
-                "ha": "center",
-                "va": "bottom",
-                "rotation": 90,
-            }
-            page.text(x + (at + 0.5) * cell, top - 0.04, _short(column), **place)
-        height = (len(order) + len(below) + 0.5) * ROW
-        name = f"{block.kind}:{block.what}"
-        axes = style.panel(figure, (x, top, width, height), name, facecolor="none")
-        axes.set(xlim=(0, len(block.columns)), ylim=(len(order) + len(below) + 0.5, 0))
+        width = layout.cell * len(block.columns)
+        _column_names(page, block, layout, x)
+        place = (x, layout.top, width, layout.rows * ROW)
+        axes = style.panel(figure, place, f"{block.kind}:{block.what}", facecolor="none")
+        _cells(axes, models, block, layout)
+        _rhos(axes, table, block, layout)
+        axes.set(xlim=(0, len(block.columns)), ylim=(layout.rows, 0))
         axes.set_axis_off()
-        _cells(axes, models, block, list(order), cell)
-        _rhos(axes, table, block, [outcome for outcome, _ in below], len(order), cell)
         x += width + APART
     return figure
+
+
+def _layout(table: pl.DataFrame, models: pl.DataFrame, top: float) -> LayerLayout:
+    """Names as wide as they need, and what remains for the cells."""
+    order, below = _order(models), _rho_rows(table)
+    bold = max((style.width_of(text, style.FINE, "bold") for _, text in below), default=0.0)
+    left = style.MARGIN + max(style.widest(order.values(), style.FINE), bold) + 0.1
+    count = sum(len(block.columns) for block in BLOCKS)
+    cell = (style.WIDTH - style.MARGIN - left - APART * (len(BLOCKS) - 1)) / count
+    names = [_short(column) for block in BLOCKS for column in block.columns]
+    head = style.widest(names, style.FINE) + 0.1
+    return LayerLayout(left, top + 1.6 * style.SMALL / 72 + head, head, cell, order, below)
+
+
+def _row_names(page: Axes, layout: LayerLayout) -> None:
+    """The models' names, and under them what rho is with."""
+    props: dict[str, Any] = {"size": style.FINE, "ha": "right", "va": "center"}
+    right = layout.left - 0.06
+    for row, name in enumerate(layout.models.values()):
+        page.text(right, layout.top + (row + 0.5) * ROW, name, **props)
+    for row, (_, text) in enumerate(layout.rhos):
+        middle = layout.top + (len(layout.models) + row + 1) * ROW
+        page.text(right, middle, text, weight="bold", **props)
+
+
+def _column_names(page: Axes, block: LayerBlock, layout: LayerLayout, left: float) -> None:
+    """The layers' names, upright over their columns, and over them the kind of features."""
+    if block.what == "layer":
+        above = layout.top - layout.head - 1.4 * style.SMALL / 72
+        style.write(page, left, above, TITLES[block.kind], style.SMALL, weight="bold")
+    props: dict[str, Any] = {"size": style.FINE, "ha": "center", "va": "bottom", "rotation": 90}
+    for at, column in enumerate(block.columns):
+        page.text(left + (at + 0.5) * layout.cell, layout.top - 0.04, _short(column), **props)
 
 
 def _order(models: pl.DataFrame) -> dict[str, str]:
@@ -113,7 +126,10 @@ def _order(models: pl.DataFrame) -> dict[str, str]:
     by = "outcome_value" if rows["outcome_value"].is_not_null().any() else "stamp"
     rows = rows.sort(by, descending=True, nulls_last=True)
     marks = ["" if counted else " *" for counted in rows["counted"]]
-    labels = [label + mark for label, mark in zip(rows["label"], marks, strict=True)]
+    labels = [
+        style.shortened(label + mark, WIDEST, style.FINE)
+        for label, mark in zip(rows["label"], marks, strict=True)
+    ]
     return dict(zip(rows["model"], labels, strict=True))
 
 
@@ -134,33 +150,24 @@ def _short(column: str) -> str:
     return f"{first} \u2192 {second}" if second else first
 
 
-def _cells(
-    axes: Axes, models: pl.DataFrame, block: LayerBlock, order: list[str], cell: float
-) -> None:
-    """One coloured cell with its number a model and column; a missing one stays white."""
+def _cells(axes: Axes, models: pl.DataFrame, block: LayerBlock, layout: LayerLayout) -> None:
+    """One coloured cell with its number per model and column; a missing one stays white."""
     rows = models.filter((pl.col("kind") == block.kind) & (pl.col("what") == block.what))
     known = {(row["model"], row["layer"]): row["value"] for row in rows.to_dicts()}
-    found = [value for value in known.values() if value is not None]
-    most = max((abs(value) for value in found), default=1.0) or 1.0
-    low, high = min([*found, 0.0]), max([*found, 0.1])
-    for y, model in enumerate(order):
-        for x, column in enumerate(block.columns):
-            value = known.get((model, column))
-            if value is None:
-                continue
-            if block.what == "gain":
-                colour = matplotlib.colormaps[DIVERGING](0.5 + value / most / 2)
-            else:
-                colour = matplotlib.colormaps[SEQUENTIAL]((value - low) / (high - low))
-            gid = f"cell:{model}:{column}"
-            shape: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "lw": 0.4}
-            axes.add_patch(Rectangle((x, y), 1, 1, gid=gid, **shape))
-            _number(axes, x, y, value, cell, style.ink_on(colour))
+    cells = [[known.get((model, column)) for column in block.columns] for model in layout.models]
+    values = np.array(cells, float)
+    texts = np.array([["" if one is None else _number(one) for one in row] for row in cells])
+    found = values[~np.isnan(values)]
+    if block.what == "gain":
+        most = float(np.abs(found).max(initial=0.0)) or 1.0
+        scale: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -most, "vmax": most}
+    else:
+        ends = float(found.min(initial=0.0)), float(found.max(initial=0.1))
+        scale = {"cmap": style.SEQUENTIAL, "vmin": ends[0], "vmax": ends[1]}
+    style.heat_map(axes, values, texts, annot_kws={"size": _size(texts.ravel(), layout)}, **scale)
 
 
-def _rhos(
-    axes: Axes, table: pl.DataFrame, block: LayerBlock, outcomes: list[str], start: int, cell: float
-) -> None:
+def _rhos(axes: Axes, table: pl.DataFrame, block: LayerBlock, layout: LayerLayout) -> None:
     """Rho of each column with the outcomes, under the models' rows."""
     rows = table.filter(
         (pl.col("models") == "declared")
@@ -168,28 +175,30 @@ def _rhos(
         & (pl.col("what") == block.what)
     )
     known = {(row["outcome"], row["layer"]): row["rho"] for row in rows.to_dicts()}
-    for y, outcome in enumerate(outcomes):
+    for y, (outcome, _) in enumerate(layout.rhos):
         for x, column in enumerate(block.columns):
             value = known.get((outcome, column))
             if value is not None:
-                gid = f"rho:{outcome}:{column}"
-                _number(axes, x, start + 0.5 + y, value, cell, style.INK, weight="bold", gid=gid)
+                text, gid = _number(value), f"rho:{outcome}:{column}"
+                size = _size([text], layout, "bold")
+                props: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold"}
+                middle = len(layout.models) + y + 1
+                axes.text(x + 0.5, middle, text, size=size, gid=gid, **props)
 
 
-def _number(
-    axes: Axes, x: float, y: float, value: float, cell: float, ink: str, **more: Any
-) -> None:
-    """Two decimals without the leading zero, no wider than the cell."""
+def _number(value: float) -> str:
+    """Two decimals without the leading zero."""
     value = round(value, 2) + 0.0  # never minus zero
-    text = f"{value:.2f}".replace("0.", ".", 1).replace("-", MINUS)
-    text = f"{value:.1f}".replace("-", MINUS) if abs(value) >= 9.995 else text
-    weight = more.get("weight", "normal")
-    size = min(
-        style.FINE - 0.7,
-        (style.FINE - 0.7) * 0.92 * cell / style.width_of(text, style.FINE - 0.7, weight),
-    )
-    props: dict[str, Any] = {"size": size, "ha": "center", "va": "center", "color": ink}
-    axes.text(x + 0.5, y + 0.52, text, **props, **more)
+    if abs(value) >= 9.995:
+        return f"{value:.1f}".replace("-", MINUS)
+    return f"{value:.2f}".replace("0.", ".", 1).replace("-", MINUS)
+
+
+def _size(texts: Iterable[str], layout: LayerLayout, weight: str = "normal") -> float:
+    """The size of numbers of which none is wider than its cell."""
+    most = style.FINE - 0.7
+    wide = max((style.width_of(text, most, weight) for text in texts), default=0.0)
+    return min(most, 0.92 * most * layout.cell / wide) if wide else most
 
 
 def _note(table: pl.DataFrame, models: pl.DataFrame) -> str:

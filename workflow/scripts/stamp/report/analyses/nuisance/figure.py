@@ -95,10 +95,7 @@ def _points(axes: Axes, points: pl.DataFrame, column: str, key: style.Key) -> No
     axes.grid(True)
     axes.set_axisbelow(True)
     size = 5.2 if len(rows) <= 20 else 4.2
-    for one in rows.iter_rows(named=True):
-        paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
-        at, gid = (one["ratio"], one[column]), f"point:{one['model']}"
-        style.mark(axes, at, paint, shape, size, one["counted"], gid)
+    style.points(axes, rows, "ratio", column, key, size)
 
 
 def _rhos(figure: Figure, page: Axes, rows: pl.DataFrame, outcomes: list[str], top: float) -> None:

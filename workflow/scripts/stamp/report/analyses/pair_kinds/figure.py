@@ -108,11 +108,7 @@ def _scatter(axes: Axes, models: pl.DataFrame, x: str, y: str, key: style.Key) -
     axes.set_axisbelow(True)
     axes.set_xlabel(f"STAMP, {x}", size=style.SMALL, labelpad=2)
     axes.set_ylabel(f"STAMP, {y}", size=style.SMALL, labelpad=2)
-    for row in rows.iter_rows(named=True):
-        paint, shape = key.paints[row["objective"]], key.shapes[row["family"]]
-        style.mark(
-            axes, (row[x], row[y]), paint, shape, 4.6, row["counted"], f"point:{row['model']}"
-        )
+    style.points(axes, rows, x, y, key, 4.6)
 
 
 def _note(row: Mapping[str, Any], texts: Mapping[str, Any]) -> str:

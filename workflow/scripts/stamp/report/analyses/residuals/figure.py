@@ -41,10 +41,7 @@ def _points(axes: Axes, rows: pl.DataFrame, key: style.Key, ticks: int) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     size = 5.5 if len(rows) <= 20 else 4.2
-    for one in rows.iter_rows(named=True):
-        place = (one["value_score"], one["residual"])
-        paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
-        style.mark(axes, place, paint, shape, size, gid=f"point:{one['model']}")
+    style.points(axes, rows, "value_score", "residual", key, size)
 
 
 def _head(row: Mapping[str, Any], count: int) -> Header:

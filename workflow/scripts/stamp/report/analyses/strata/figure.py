@@ -122,14 +122,18 @@ def _models(axes: Axes, block: Block, key: style.Key) -> None:
     size = 4.6 if rows["model"].n_unique() <= 20 else 3.6
     for (model,), own in rows.group_by("model", maintain_order=True):
         one = own.row(0, named=True)
-        paint, shape = key.paints[one["objective"]], key.shapes[one["family"]]
         places = [order.index(stratum) for stratum in own["stratum"]]
-        props: dict[str, Any] = {"color": paint.colour, "lw": 1.0, "alpha": 0.75, "zorder": 2}
+        props: dict[str, Any] = {
+            "color": key.colours[one["objective"]],
+            "lw": 1.0,
+            "alpha": 0.75,
+            "zorder": 2,
+        }
         if not one["counted"]:
             props["ls"] = (0, (3, 2))
         axes.plot(places, own["value"], gid=f"line:{model}", **props)
-        for x, y in zip(places, own["value"], strict=True):
-            style.mark(axes, (x, y), paint, shape, size, one["counted"], f"point:{model}")
+    place = pl.col("stratum").replace_strict(order, range(len(order)))
+    style.points(axes, rows.with_columns(place=place), "place", "value", key, size)
 
 
 def _rhos(axes: Axes, block: Block) -> None:
