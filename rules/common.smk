@@ -29,7 +29,7 @@ prepare_jobs(SCRIPTS)
 RESULTS = PLAN.results
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 GPU = 1 if DEVICE == "cuda" else 0
-FIGURES = ["targets", "ranks", "forest"]
+FIGURES = ["targets", "ranks", "forest", "outranks"]
 # How the report groups what a study leaves. Each result there has one label: of two that come in
 # equal halves Snakemake 9 makes a switch, and shows no page where a half has no counterpart.
 MAIN, OTHERS = "Main results", "Other analyses"

@@ -8,6 +8,7 @@ rule figure:
         outcomes=rules.collect.output.outcomes,
         correlations=rules.correlate.output.correlations,
         ranks=rules.correlate.output.ranks,
+        outranks=rules.correlate.output.outranks,
     output:
         png=report(
             f"{RESULTS}/{{study}}/figures/{{figure}}.png",

@@ -12,13 +12,14 @@ from scipy import stats
 
 from figure import main
 from stamp.core.artifacts import write_table
-from stamp.report.figures import forest, ranks, targets
+from stamp.report.figures import forest, outranks, ranks, targets
 from stamp.report.outcomes import SCHEMA
 from stamp.report.plot import style
 from stamp.report.plot.figure_data import CORRELATIONS, FigureData
 from stamp.report.wording import short_number, short_p
 
-FIGURES = {"targets": targets, "ranks": ranks, "forest": forest}
+FIGURES = {"targets": targets, "ranks": ranks, "forest": forest, "outranks": outranks}
+MARKED = ["targets", "ranks", "forest"]  # with a mark for each model
 TITLES = {
     "external/north": "External hospital: north",
     "external/gaussian_blur": "External hospital: gaussian blur",
@@ -96,7 +97,16 @@ def study(
     titles = {"external": "External hospital", "wild": "Photographs"}
     about = {"title": "A study", "notice": "Made up.", "task": "multilabel", "targets": titles}
     outcomes_table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return FigureData(scores, outcomes_table, correlations, intervals, models, {**about, **texts})
+    above = pl.DataFrame({"model": keys, **dict(zip(keys, outranked(count), strict=True))})
+    return FigureData(
+        scores, outcomes_table, correlations, intervals, above, models, {**about, **texts}
+    )
+
+
+def outranked(count: int) -> np.ndarray:
+    """Columns of made-up shares of draws; two models' shares add up to 1."""
+    upper = np.triu(np.random.default_rng(5).uniform(0, 1, (count, count)), 1)
+    return (upper + np.tril(1 - upper.T, -1) + 0.5 * np.eye(count)).T
 
 
 def expected_scores(data):
@@ -152,7 +162,7 @@ def test_bars_of_targets_are_the_interval_and_standard_errors_and_all_lie_inside
     assert all(bottom < y < top for line in errors.values() for y in line.get_ydata())
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", MARKED)
 def test_marks_of_degenerate_and_excluded_models_are_open_and_no_others(name):
     figure, _ = FIGURES[name].draw(study(degenerate=(1,), excluded=(4,)))
     label = {"targets": "outcome:wild", "ranks": "sheet", "forest": "score"}[name]
@@ -290,6 +300,31 @@ def test_the_forest_stands_best_first_with_the_set_aside_last_and_shows_score_an
     assert set(bars) == set(keys) - {"m1"}
 
 
+def test_a_cell_is_how_often_the_row_is_above_the_column_and_the_best_stand_first():
+    data = study(count=8)
+    figure, table = outranks.draw(data)
+    axes = axes_of(figure, "outranks")
+    order = data.ranks.drop_nulls().sort("rank")["model"].to_list()
+    names = [text for text in texts_of(figure) if text.startswith("Model ")]
+    assert names[::2] == names[1::2] == [data.models[key]["label"] for key in order]
+    drawn = axes.collections[0].get_array().filled(np.nan)
+    known = {row["model"]: row for row in data.outranks.iter_rows(named=True)}
+    for y, row in enumerate(order):
+        for x, column in enumerate(order):
+            assert drawn[y, x] == known[row][column] if x != y else np.isnan(drawn[y, x])
+    first = table.row(0, named=True)
+    assert (first["model"], first["other"]) == (order[0], order[1])
+    assert first["above"] == known[order[0]][order[1]]
+
+
+def test_of_many_models_the_best_are_drawn_and_all_are_in_the_table():
+    figure, table = outranks.draw(study(count=60, degenerate=(), excluded=()))
+    assert axes_of(figure, "outranks").collections[0].get_array().shape == (44, 44)
+    assert len(table) == 60 * 59 / 2
+    assert "60 models" in " ".join(texts_of(figure))
+    assert figure.get_figheight() <= 10
+
+
 def test_the_forest_prints_whole_rank_intervals_and_flags_in_words():
     figure, _ = forest.draw(study())
     shown = texts_of(figure)
@@ -311,7 +346,7 @@ def test_a_study_without_source_metric_or_scores_is_still_drawn():
     for name, module in FIGURES.items():
         figure, table = module.draw(blind)
         check_texts(figure)
-        assert len(table) == (0 if name == "targets" else 6)
+        assert len(table) == (0 if name in ("targets", "outranks") else 6)
     assert texts_of(forest.draw(blind)[0]).count("no score") == 6
 
 
@@ -389,6 +424,7 @@ def job(folder, data, name):
         "outcomes": folder / "outcomes.parquet",
         "correlations": folder / "correlations.csv",
         "ranks": folder / "ranks.csv",
+        "outranks": folder / "outranks.csv",
     }
     for key, path in paths.items():
         write_table(path, getattr(data, key), {"study": "made-up"})

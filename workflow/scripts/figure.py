@@ -17,6 +17,7 @@ def main(smk):
         outcomes=read_table(smk.input.outcomes, study=study),
         correlations=pl.read_csv(smk.input.correlations, schema_overrides=CORRELATIONS),
         ranks=pl.read_csv(smk.input.ranks, schema_overrides=RANKS),
+        outranks=pl.read_csv(smk.input.outranks, schema_overrides={"model": pl.String}),
         models=smk.params.models,
         texts=smk.params.texts,
     )

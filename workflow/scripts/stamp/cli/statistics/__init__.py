@@ -105,7 +105,9 @@ def results(
         _table(folder / "main.csv", table),
         _text(folder / "main.md", words),
     ]
-    drawn = Drawn(data.scores, data.outcomes, found, places, data.models, data.texts)
+    drawn = Drawn(
+        data.scores, data.outcomes, found, places, pl.DataFrame(), data.models, data.texts
+    )
     return words, [*writes, *_figures(drawn, out), *_analyses(data, out, options)]
 
 

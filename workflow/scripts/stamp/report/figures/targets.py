@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from stamp.report.outcomes import shown_outcomes
 from stamp.report.plot import figure_data, style
+from stamp.report.plot.empty import in_words
 from stamp.report.plot.figure_data import FigureData
 from stamp.report.plot.panels import Header, columns, frame_under, grid_of, legend_place
 from stamp.report.wording import RHO, short_number, short_p
@@ -153,13 +154,6 @@ def _note(data: FigureData, models: pl.DataFrame) -> str:
 
 def _nothing(data: FigureData) -> Figure:
     """A figure that says in words why there is nothing to draw."""
-    texts, subtitle = data.texts, "STAMP against what each model reached on the targets"
+    subtitle = "STAMP against what each model reached on the targets"
     words = "This study has no targets: there is no outcome to set STAMP against."
-    lines = style.wrapped(words, style.INNER, style.BODY)
-    top = style.heading_height(texts["title"], subtitle) + 0.2
-    foot = top + len(lines) * style.line_height(style.BODY) + 0.2
-    figure, page = style.sheet(foot + style.notes_height("", texts["notice"]))
-    style.heading(page, texts["title"], subtitle)
-    style.write(page, style.WIDTH / 2, top, lines, style.BODY, ha="center")
-    style.notes(page, "", texts["notice"])
-    return figure
+    return in_words(data.texts, subtitle, words)

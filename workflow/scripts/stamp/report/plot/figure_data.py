@@ -36,6 +36,7 @@ class FigureData:
     outcomes: pl.DataFrame
     correlations: pl.DataFrame
     ranks: pl.DataFrame
+    outranks: pl.DataFrame
     models: Mapping[str, Mapping[str, str]]
     texts: Mapping[str, Any]
 
