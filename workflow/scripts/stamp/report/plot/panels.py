@@ -98,10 +98,17 @@ class Panels:
     foot: float
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What stands around the panels: the study's texts, the line under its title, the note."""
+
+    texts: Mapping[str, Any]
+    subtitle: str
+    note: str
+
+
 def lay_out(
-    texts: Mapping[str, Any],
-    subtitle: str,
-    note: str,
+    words: Words,
     heads: Mapping[str, Header],
     labels: tuple[str, str],
     blocks: dict[str, list[style.Entry]],
@@ -111,13 +118,14 @@ def lay_out(
 
     ``extra`` inches under the legends stay free, from ``foot``.
     """
-    grid = grid_of(list(heads.values()), style.heading_height(texts["title"], subtitle))
+    texts = words.texts
+    grid = grid_of(list(heads.values()), style.heading_height(texts["title"], words.subtitle))
     place = legend_place(blocks, grid, len(heads))
     foot = max(grid.bottom, style.legend(blocks, *place))
-    figure, page = style.sheet(foot + extra + style.notes_height(note, texts["notice"]))
-    style.heading(page, texts["title"], subtitle)
+    figure, page = style.sheet(foot + extra + style.notes_height(words.note, texts["notice"]))
+    style.heading(page, texts["title"], words.subtitle)
     style.legend(blocks, *place, axes=page)
-    style.notes(page, note, texts["notice"])
+    style.notes(page, words.note, texts["notice"])
     frames = {}
     for at, (name, head) in enumerate(heads.items()):
         frames[name] = frame_under(figure, page, grid, at, head, labels[1])

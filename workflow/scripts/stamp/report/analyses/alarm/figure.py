@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from stamp.report.analyses.alarm.table import F1, SOURCE_METRIC
 from stamp.report.plot import figure_data, style
 from stamp.report.plot.empty import nothing_to_draw
-from stamp.report.plot.panels import Header, header, lay_out, of_targets
+from stamp.report.plot.panels import Header, Words, header, lay_out, of_targets
 
 SUBTITLE = "STAMP as an alarm before deployment: F1 on the models that did not calibrate it"
 OURS, SOURCE, ALWAYS = "#0072B2", "#E69F00", "#808080"
@@ -37,7 +37,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     if (rows["predictor"] == SOURCE_METRIC).any():
         blocks["F1 of"].insert(1, style.Entry("the source metric", SOURCE))
     labels = (f"fails below this {figure_data.task_metric(texts)}", "F1")
-    page = lay_out(texts, SUBTITLE, _note(texts, rows), heads, labels, blocks)
+    page = lay_out(Words(texts, SUBTITLE, _note(texts, rows)), heads, labels, blocks)
     for name, part in parts.items():
         _draw(page.frames[name], part)
     return page.figure

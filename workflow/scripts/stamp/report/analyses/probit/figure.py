@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 from stamp.report.main_table import SCORES
 from stamp.report.plot import figure_data, style
 from stamp.report.plot.empty import nothing_to_draw
-from stamp.report.plot.panels import Header, header, lay_out, of_targets
+from stamp.report.plot.panels import Header, Words, header, lay_out, of_targets
 from stamp.report.wording import MINUS, short_number, short_p
 
 SUBTITLE = "Accuracy on the line: outcome against source metric, both on the probit scale"
@@ -38,7 +38,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     points = of_targets(models, texts)
     metric = figure_data.task_metric(texts)
     labels = (f"{metric}, source", f"{metric}, target")
-    made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, {}, extra=0.34)
+    made = lay_out(Words(texts, SUBTITLE, _note(texts)), heads, labels, {}, extra=0.34)
     for row in rows.iter_rows(named=True):
         own = points.filter(pl.col("outcome") == row["outcome"])
         _points(made.frames[row["outcome"]], own, row)

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from stamp.report.plot import style
 from stamp.report.plot.empty import nothing_to_draw
-from stamp.report.plot.panels import Header, header, lay_out, of_targets
+from stamp.report.plot.panels import Header, Words, header, lay_out, of_targets
 from stamp.report.wording import MINUS, RHO, short_number, short_p
 
 SUBTITLE = "STAMP against the residual of each outcome from its line on the source metric"
@@ -28,7 +28,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     key = style.key_of(points["objective"], points["family"])
     heads = {row["outcome"]: _head(row, len(rows)) for row in rows.iter_rows(named=True)}
     labels = ("STAMP", "residual, in probits")
-    made = lay_out(texts, SUBTITLE, _note(texts), heads, labels, style.legend_blocks(key))
+    made = lay_out(Words(texts, SUBTITLE, _note(texts)), heads, labels, style.legend_blocks(key))
     for name, axes in made.frames.items():
         _points(axes, points.filter(pl.col("outcome") == name), key, 15 // made.grid.columns)
     return made.figure
