@@ -5,7 +5,7 @@ PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
-.PHONY: help run test test-slurm unit lint bench seeds audit report rulegraph clean
+.PHONY: help run test test-slurm unit lint bench seeds audit report rulegraph environment clean
 
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
@@ -17,6 +17,7 @@ help:
 	@echo "make audit   recompute the paper's printed numbers and write docs/reproduction.md"
 	@echo "make report  pack the figures and tables of the last run into report.zip"
 	@echo "make rulegraph  draw docs/images/rulegraph.png (needs graphviz)"
+	@echo "make environment  write envs/stamp.yaml from the pinned packages"
 	@echo "make clean   remove results"
 
 run:
@@ -66,6 +67,11 @@ report:
 rulegraph:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 1 --rulegraph --config 'studies=[phantom]' 2>/dev/null | tred | dot -Tpng -Gdpi=80 -o docs/images/rulegraph.png
+
+environment:
+	@{ printf '%s\n' '# Written by `make environment` from requirements.txt, for `--software-deployment-method conda`.' \
+	  'channels: [conda-forge, nodefaults]' 'dependencies:' '  - python =3.11' '  - pip' '  - pip:'; \
+	  grep -v '^#' $(RUN) | sed 's/^/      - /'; } > envs/stamp.yaml
 
 clean:
 	rm -rf results

@@ -103,7 +103,15 @@ def checkout(folder: Path, *more: str) -> Path:
             shutil.copytree(source, folder / part, ignore=ignore)
         else:
             shutil.copy2(source, folder / part)
+    plain(folder)
     return folder
+
+
+def plain(folder: Path) -> None:
+    """Let Snakemake print every job, which the tests read, instead of a live display."""
+    profile = folder / "profiles" / "default" / "config.yaml"
+    lines = profile.read_text().splitlines(keepends=True)
+    profile.write_text("".join(line for line in lines if not line.startswith("logger:")))
 
 
 def model(arch: str, label: str, arch_args: dict[str, Any] | None = None, **recipe: Any) -> dict:

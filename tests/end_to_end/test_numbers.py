@@ -126,7 +126,7 @@ def test_printed_correlations_are_scipys(finished: Project) -> None:
 
 def test_figures_are_pictures_and_pdfs(finished: Project) -> None:
     for study in ("small_phantom", "small_digits"):
-        for figure in ("targets", "ranks", "forest"):
+        for figure in ("targets", "ranks", "forest", "outranks"):
             path = finished.result(f"{study}/figures/{figure}.png")
             with Image.open(path) as picture:
                 assert min(picture.size) > 300

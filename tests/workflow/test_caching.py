@@ -11,7 +11,7 @@ import pytest
 from project import Project, model
 
 AGGREGATES = ["collect", "correlate", "main_table", "leaderboard"]
-FIGURES = ["figure {study} forest", "figure {study} ranks", "figure {study} targets"]
+FIGURES = [f"figure {{study}} {name}" for name in ("forest", "outranks", "ranks", "targets")]
 PHANTOM_MODELS = ["few", "linear", "mixer", "noisy"]
 
 

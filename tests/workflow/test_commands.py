@@ -89,7 +89,7 @@ def test_a_model_is_added_at_the_end_of_the_file_and_the_plan_is_snakemakes(
     counts = {rule: sum(job.startswith(f"{rule} ") for job in own) for rule in ("logits", "score")}
     assert f"chest: logits {counts['logits']}, calibrate 1, score {counts['score']}" in done.text
     assert (
-        "for all models: collect 1, correlate 1, main_table 1, leaderboard 1, figure 3" in done.text
+        "for all models: collect 1, correlate 1, main_table 1, leaderboard 1, figure 4" in done.text
     )
     assert "due too" not in done.text
     assert sum(jobs.values()) == 7 + 7

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from stamp.cli.job_text import Identity, identity, job_at
 from stamp.core.errors import UserError
 
@@ -110,7 +112,7 @@ def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[DueJob]:
     overrides = ["--config", *config] if config else []
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--nolock", "--cores", "1"]
     done = subprocess.run(
-        [*command, *arguments, *overrides],
+        [*command, *_plain_profile(), *arguments, *overrides],
         env={**os.environ, "NO_COLOR": "1"},
         text=True,
         stdout=subprocess.PIPE,
@@ -123,3 +125,16 @@ def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[DueJob]:
         last = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         raise UserError(f"snakemake --dry-run fails: {last[-1] if last else 'it says nothing'}")
     return read(done.stdout)
+
+
+def _plain_profile() -> list[str]:
+    """The settings of the project's own profile as arguments, without its live display."""
+    profile = Path("profiles", "default", "config.yaml")
+    settings = yaml.safe_load(profile.read_text()) if profile.is_file() else {}
+    found = ["--workflow-profile", "none"]
+    for name, value in settings.items():
+        if name == "logger" or value is False:
+            continue
+        given = [] if value is True else value if isinstance(value, list) else [value]
+        found += [f"--{name}", *map(str, given)]
+    return found
