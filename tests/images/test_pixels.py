@@ -63,7 +63,7 @@ def test_the_number_of_threads_changes_nothing(tmp_path: Path, pictures: list[st
 
 @pytest.mark.parametrize(
     ("content", "line"),
-    [(None, "no such image"), (b"not a picture", "can't be read as an image")],
+    [(None, "no such image"), (b"not a picture", "can't be read as an image: is not PNG")],
 )
 def test_a_missing_or_unreadable_image_is_named_and_nothing_is_written(
     tmp_path: Path, pictures: list[str], content: bytes | None, line: str
