@@ -352,7 +352,9 @@ def test_space_is_checked_for_what_is_missing(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, 50_000))
     text = refused(archive, out)
     needed = ("70.0 kB", "72.7 kB")  # the first member alone, or all of them
-    assert text in [f"{archive.name}: needs {one}, 50.0 kB are free on {tmp_path}" for one in needed]
+    assert text in [
+        f"{archive.name}: needs {one}, 50.0 kB are free on {tmp_path}" for one in needed
+    ]
     assert not out.exists()
     (out / "images").mkdir(parents=True)
     (out / "images/1.png").write_bytes(FILES["images/1.png"])

@@ -73,7 +73,7 @@ def test_a_missing_or_unreadable_image_is_named_and_nothing_is_written(
         broken.write_bytes(content)
     with pytest.raises(UserError) as caught:
         written(tmp_path, [*pictures, str(broken)], Preprocessing(24, 1))
-    assert str(caught.value) == f"{broken}: {line}"
+    assert str(caught.value).startswith(f"{broken}: {line}")
     assert not list(tmp_path.glob("*c.npy*")) and not list(tmp_path.glob("*c.json*"))
 
 

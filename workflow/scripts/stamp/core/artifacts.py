@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from stamp.core.errors import UserError, disk_is_full
+from stamp.core.shown_text import FORMULA, NUMBER
 
 METADATA_KEY = "stamp"
 # Errors about files and folders that a user named: no bug of ours.
@@ -134,10 +135,17 @@ def write_table(path: str | Path, table: pl.DataFrame, metadata: Mapping[str, An
     """Write a table as Parquet with its metadata, or as CSV by the ending ``.csv``."""
     with atomic_write(path) as part:
         if str(path).endswith(".csv"):
-            table.write_csv(part)
+            without_formulas(table).write_csv(part)
         else:
             text = json.dumps({key: str(value) for key, value in sorted(metadata.items())})
             table.write_parquet(part, metadata={METADATA_KEY: text})
+
+
+def without_formulas(table: pl.DataFrame) -> pl.DataFrame:
+    """The table as spreadsheets show it: a quote before what they would run, as they write it."""
+    text = pl.col(pl.String)
+    formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
+    return table.with_columns(pl.when(formula).then(text.str.replace("^", "'")).otherwise(text))
 
 
 def read_table(path: str | Path, **expected: Any) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from typing import Any
 MOST = 40  # names that a line lists: timm alone has more than a thousand
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Libraries in Rust keep the system's number in their text only.
-FULL_IN_WORDS = re.compile(r"\(os error (%s)\)" % "|".join(map(str, FULL)))
+FULL_IN_WORDS = re.compile(rf"\(os error ({'|'.join(map(str, FULL))})\)")
 INTERRUPTED = 130  # the exit code of what Ctrl-C ended
 
 

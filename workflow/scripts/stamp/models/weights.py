@@ -287,7 +287,7 @@ def _status(error: BaseException) -> int | None:
     return getattr(getattr(error, "response", None), "status_code", None)
 
 
-def _unreached(error: BaseException) -> bool:
+def unreached(error: BaseException) -> bool:
     """Whether the connection failed, in the words of whichever HTTP library the client uses."""
     from huggingface_hub.errors import OfflineModeIsEnabled
 
@@ -306,7 +306,7 @@ def _passing(error: BaseException) -> bool:
     if (status := _status(error)) is not None:
         return status in (408, 429) or status >= 500
     wrong_size = isinstance(error, OSError) and "Consistency check failed" in str(error)
-    return _unreached(error) or wrong_size or isinstance(error, TransferError)
+    return unreached(error) or wrong_size or isinstance(error, TransferError)
 
 
 def hub_failure(error: BaseException, revision: str | None = None) -> str:
@@ -327,7 +327,7 @@ def hub_failure(error: BaseException, revision: str | None = None) -> str:
         return f"there is no such file at revision '{revision or 'main'}'"
     if (status := _status(error)) is not None:
         return f"the hub answers with status {status}"
-    if _unreached(error):
+    if unreached(error):
         return f"the connection failed ({first_line(error)})"
     return first_line(error)
 
