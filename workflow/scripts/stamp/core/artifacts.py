@@ -175,14 +175,12 @@ def write_arrays(
     path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
 ) -> None:
     """Write named arrays as safetensors with their metadata."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     with atomic_write(path) as part:
-        save_file(
-            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-            part,
-            metadata={key: str(value) for key, value in sorted(metadata.items())},
-        )
+        content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        told = {key: str(value) for key, value in sorted(metadata.items())}
+        part.write_bytes(save(content, told))  # `save_file` would leave a file behind when killed
         sort_header(part)
 
 

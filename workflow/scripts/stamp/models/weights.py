@@ -345,9 +345,10 @@ def _check_digest(path: Path, expected: str) -> None:
 
 def write_weights(module: nn.Module, path: Path, metadata: Mapping[str, Any]) -> None:
     """Write a module's state as safetensors with its metadata."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     state = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
     with atomic_write(path) as part:
-        save_file(state, part, metadata={key: str(value) for key, value in metadata.items()})
+        told = {key: str(value) for key, value in metadata.items()}
+        part.write_bytes(save(state, told))  # `save_file` would leave a file behind when killed
         sort_header(part)
