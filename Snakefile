@@ -66,4 +66,7 @@ onsuccess:
 
 
 onerror:
-    print(f"A job failed: its own line stands above and in {PLAN.results}/<study>/logs/.")
+    if INTERRUPTION.stopped(workflow.scheduler):
+        INTERRUPTION.say()
+    else:
+        print(f"A job failed: its own line stands above and in {PLAN.results}/<study>/logs/.")

@@ -17,6 +17,7 @@ from stamp.core.code_digest import code_digest
 from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs
 from stamp.core.errors import UserError
+from stamp.core.interruption import Interruption
 
 try:
     PLAN = configuration.load(config)
@@ -25,6 +26,8 @@ except UserError as mistake:
     sys.exit(f"stamp: {mistake}")
 
 prepare_jobs(SCRIPTS)
+INTERRUPTION = Interruption()
+INTERRUPTION.watch()
 
 RESULTS = PLAN.results
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")

@@ -6,7 +6,8 @@
 
 Faults are set on the running server: :meth:`cut`, :meth:`busy`, :meth:`redirect`, :meth:`page`, or
 the attributes ``ranges``, ``etag``, ``edition`` (of ETag and date), ``delay`` (between blocks),
-``silence`` (before an answer) and ``most`` (bytes that a Range gets at once).
+``silence`` (before an answer), ``most`` (bytes that a Range gets at once) and ``announced`` (what
+stands in Content-Length instead of the size).
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class Server:
         self.delay = 0.0
         self.silence = 0.0
         self.most = sys.maxsize
+        self.announced: str | None = None
         self.types: dict[str, str] = {".html": "text/html"}
         self.requests: list[Request] = []
         self._cut: _Fault | None = None
@@ -216,7 +218,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             self.seen.status = 206 if "Content-Range" in headers else 200
             self.send_response(self.seen.status)
             if server.length:
-                headers["Content-Length"] = str(end - start)
+                headers["Content-Length"] = server.announced or str(end - start)
             else:
                 headers["Transfer-Encoding"] = "chunked"
             for name, value in headers.items():

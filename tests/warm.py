@@ -39,7 +39,7 @@ PACKAGES = (
 )
 
 CLIENT = """#!{python} -IS
-import json, os, socket, struct, sys
+import json, os, signal, socket, struct, sys
 hub = socket.socket(socket.AF_UNIX)
 hub.connect({address!r})
 asked = {{"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
@@ -49,6 +49,8 @@ hub.sendall(text)
 answer = hub.recv(4)
 code = struct.unpack("!i", answer)[0] if answer else 1
 if code < 0:
+    if code != -signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
@@ -144,6 +146,14 @@ def attend(line: socket.socket) -> dict[str, Any]:
     os._exit(0)
 
 
+def customise(paths: list[str]) -> None:
+    """Run the first ``sitecustomize`` of a path, as Python does when it starts."""
+    for folder in paths:
+        if (file := Path(folder) / "sitecustomize.py").is_file():
+            exec(compile(file.read_text(), file, "exec"), {"__name__": "sitecustomize"})
+            return
+
+
 def run(program: str, request: dict[str, Any]) -> None:
     """Become the process that was asked for."""
     os.chdir(request["folder"])
@@ -161,6 +171,7 @@ def run(program: str, request: dict[str, Any]) -> None:
     else:
         sys.argv = request["arguments"]
         sys.path[:0] = [str(Path(first).resolve().parent), *paths]
+        customise(paths)
         runpy.run_path(first, run_name="__main__")
 
 

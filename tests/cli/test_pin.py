@@ -198,7 +198,24 @@ def test_without_a_hub_the_file_is_left_alone_and_a_line_says_why(folder: Path) 
     code, lines = pin(folder, nowhere, HF_HUB_OFFLINE="1")
     assert code == 1
     assert "the hub's client is offline (HF_HUB_OFFLINE)" in lines[0]
+    assert lines[1:] == ["the hub can't be reached: nothing further was looked up"]
     assert (folder / "config" / "zoo" / "small.yaml").read_text() == ZOO
+
+
+def test_a_check_stops_at_the_first_connection_that_fails(folder: Path) -> None:
+    """The client tries each place for some seconds: it must not do so for eighty of them."""
+    zoo = {"plain": yaml.safe_load(ZOO)["plain"]}
+    zoo["plain"]["load"]["revision"] = "0" * 40
+    zoo |= {f"later{number}": zoo["plain"] for number in range(3)}
+    for name in ("small", "zoo_after_it"):
+        (folder / "config" / "zoo" / f"{name}.yaml").write_text(yaml.safe_dump(zoo))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{free.getsockname()[1]}"
+    code, lines = pin(folder, nowhere, "--check")
+    assert code == 1
+    assert lines[0].startswith("config/zoo/small.yaml: later0: timm/test_vit.r160_in1k: the conn")
+    assert lines[1:] == ["the hub can't be reached: nothing further was looked up"]
 
 
 def test_an_unknown_zoo_is_suggested(folder: Path) -> None:

@@ -32,7 +32,13 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(files: dict) -> 
     entry = files["datasets.yaml"]["mnist"]
     entry["files"] = [{"name": "a.zip", "url": "https://user:secret@example.org/a.zip"}]
     said = mistake(files)
-    assert said == "config/datasets.yaml: mnist: an address may not hold a name or a password"
+    assert said.startswith("config/datasets.yaml: mnist.files.0.url: ")
+    assert said.endswith("an address may not hold a name or a password")
+    del entry["files"]
+    for address in ("https://me@example.org", "ftp://user:secret@example.org", "user:secret@host"):
+        entry["images_url"] = address
+        assert "images_url: " in mistake(files) and "secret" not in mistake(files)
+    del entry["images_url"]
     entry["files"] = [{"name": "../a.zip", "url": "https://example.org/a.zip"}]
     assert mistake(files).endswith("'../a.zip' is no plain file name")
 

@@ -33,6 +33,27 @@ def test_a_mistyped_name_in_a_study_is_suggested(
     assert words in mistake(files)
 
 
+@pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "@SUM(1)"])
+def test_what_a_page_or_a_spreadsheet_would_run_is_refused_in_every_name(
+    files: dict, text: str
+) -> None:
+    study = files["studies/small_phantom.yaml"]
+    places: dict[str, tuple[Any, Any]] = {
+        "title": (study, "title"),
+        "notice": (study, "notice"),
+        "classes": (study["classes"], 0),
+        "source.domains": (study["source"]["domains"], 0),
+        "targets.external.title": (study["targets"]["external"], "title"),
+    }
+    for place, (where, key) in places.items():
+        kept = where[key] if isinstance(where, list) else where.get(key, "x")
+        where[key] = text
+        said = mistake(files)
+        assert said.startswith(f"config/studies/small_phantom.yaml: {place}"), said
+        assert repr(text) in said
+        where[key] = kept
+
+
 def test_an_unknown_class_of_a_target_is_suggested(files: dict) -> None:
     target = files["studies/small_phantom.yaml"]["targets"]["external"]
     target["classes"] = {"clinic": ["Pneumona"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from configured import mistake, phantom
 from project import model
 
@@ -47,6 +48,48 @@ def test_a_weights_file_that_is_not_there_is_named(files: dict) -> None:
     }
     files["zoo/small_phantom.yaml"]["few"]["load"] = load_block
     assert "few.load.file: no such file 'gone.pth'" in mistake(files)
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("https://user:secret@x.org/w.pth", "a name or a password"),
+        ("https://secret@x.org/w.pth", "a name or a password"),
+        ("https://x.org/w.pth?token=secret", "'token'"),
+        ("https://x.org/w.pth?a=1&X-Amz-Signature=secret", "'X-Amz-Signature'"),
+        ("https://x.org/w.pth?access_token=secret#x", "'access_token'"),
+        ("https://x.org/w.pth?sig%6eature=secret", "'sig%6eature'"),
+        ("file:///etc/secret", "http:// or https://"),
+    ],
+)
+def test_an_address_with_a_secret_is_refused_and_not_repeated(
+    files: dict, address: str, named: str
+) -> None:
+    own = {"source": "checkpoint", "arch": "resnet18", "url": address}
+    part = {"source": "finetune", "arch": "resnet18", "initial": {"url": address}}
+    for block, place in ((own, "few.load.url"), (part, "few.load.initial.url")):
+        files["zoo/small_phantom.yaml"]["few"]["load"] = block
+        said = mistake(files)
+        assert said.startswith(f"config/zoo/small_phantom.yaml: {place}: ")
+        assert named in said and "secret" not in said.replace("a secret such as", "")
+
+
+@pytest.mark.parametrize("address", ["https://x.org/w.pth?download=1", "https://x.org/@me/w.pth"])
+def test_an_address_without_a_secret_is_taken(files: dict, address: str) -> None:
+    block = {"source": "checkpoint", "arch": "resnet18", "url": address}
+    files["zoo/small_phantom.yaml"]["few"]["load"] = block
+    assert phantom(files).models["few"].load["url"] == address
+
+
+@pytest.mark.parametrize("field", ["label", "family", "objective", "regime", "backbone"])
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "=cmd|' /C calc'!A0", "a\nb"])
+def test_a_name_that_a_page_or_a_spreadsheet_would_run_is_refused(
+    files: dict, field: str, text: str
+) -> None:
+    files["zoo/small_phantom.yaml"]["few"][field] = text
+    said = mistake(files)
+    assert said.startswith(f"config/zoo/small_phantom.yaml: few.{field}: {text!r} ")
+    assert "\n" not in said
 
 
 def test_a_model_key_with_a_slash_is_refused(files: dict) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +34,46 @@ def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    """One living process, one that is gone, and one of another machine, young and old."""
+    own = artifacts.part_of(tmp_path / "a.json").name
+    machine = own.split(".")[-3]
+    living = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
+    )
+    dead = int(gone.stdout)
+    kept = [
+        own,
+        f".a.json.{machine}.{living.pid}.part",
+        f".a.json.{'0' * 8}.{dead}.part",
+        "a.zip.part",
+        ".hidden.part",
+    ]
+    swept = [
+        f".a.json.{machine}.{dead}.part",
+        f".other.{machine}.{dead}.part",
+        f".b.{'0' * 8}.1.part",
+    ]
+    for name in (*kept, *swept):
+        (tmp_path / name).write_text("half")
+    old = time.time() - 8 * 86400
+    os.utime(tmp_path / swept[-1], (old, old))
+    artifacts.write_json(tmp_path / "a.json", {"whole": True})
+    living.communicate(b"\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept[1:], "a.json"])
+
+
+def test_a_folder_is_listed_once_however_many_files_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Path] = []
+    monkeypatch.setattr(artifacts, "sweep", listed.append)
+    for number in range(5):
+        artifacts.write_json(tmp_path / f"{number}.json", {})
+    assert listed == [tmp_path]
 
 
 def test_a_table_comes_back_and_another_provenance_is_refused_by_name(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from project import ROOT
 
 JOB = """
@@ -15,7 +16,7 @@ from stamp.core.errors import UserError, run
 def main(job):
     {body}
 
-run(main, SimpleNamespace(log=["logs/job.log"]))
+run(main, SimpleNamespace(log=["logs/job.log"], output=["results/m.json"]))
 """
 
 
@@ -44,3 +45,40 @@ def test_any_other_error_is_its_traceback(tmp_path: Path) -> None:
     assert code == 1
     assert log.startswith("Traceback ") and log.endswith("ZeroDivisionError: division by zero\n")
     assert "ZeroDivisionError" in said
+
+
+@pytest.mark.parametrize("code", ["0", "", "3"])
+def test_code_that_ends_the_process_fails_the_job(tmp_path: Path, code: str) -> None:
+    ended_with, said, log = ended(tmp_path, f"import sys; sys.exit({code})")
+    assert ended_with == 1
+    assert (
+        said
+        == log
+        == f"stamp: results/m.json: code that the job ran called sys.exit({code or None})\n"
+    )
+
+
+def test_an_interrupted_job_says_nothing(tmp_path: Path) -> None:
+    assert ended(tmp_path, "raise KeyboardInterrupt") == (130, "", "")
+
+
+FULL_DISKS = [
+    "raise OSError(28, 'No space left on device')",
+    "raise OSError(122, 'Disk quota exceeded')",
+    "raise ValueError('parquet: underlying IO error: No space left on device (os error 28)')",
+    "raise RuntimeError('torch: unexpected pos') from OSError(28, 'No space left on device')",
+]
+
+
+@pytest.mark.parametrize("body", FULL_DISKS)
+def test_a_full_disk_is_one_line_in_any_librarys_words(tmp_path: Path, body: str) -> None:
+    code, said, log = ended(tmp_path, body)
+    assert code == 1
+    assert (
+        said == log == "stamp: results/m.json: no space left on the disk; make room and run again\n"
+    )
+
+
+def test_a_log_that_can_not_be_written_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file where the folder would be")
+    assert ended(tmp_path, "raise UserError('it broke')") == (1, "stamp: it broke\n", "")

@@ -173,8 +173,7 @@ def test_a_name_that_leads_out_is_refused_by_name(
     archive = make(ending, {"good": b"g", name: b"evil", "later": b"l"})
     text = refused(archive, out)
     assert text.startswith(f"{archive}: member {name!r} ")
-    listed = ending in (".zip", ".tar")
-    assert not out.exists() if listed else content(out) == {"good": b"g"}
+    assert not out.exists()
     assert not list(tmp_path.rglob("*evil*"))
 
 
@@ -210,9 +209,7 @@ def test_a_member_behind_a_link_to_a_folder_does_not_get_out(tmp_path: Path) -> 
         (entry("a/b/c/evil"), b"evil"),
     )
     assert "is a link to no file of the archive" in refused(archive, tmp_path / "out")
-    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("evil")] == [
-        "out/a/b/c/evil"
-    ]
+    assert not list(tmp_path.rglob("evil"))
 
 
 @pytest.mark.parametrize("ending", [".tar", ".tar.gz"])
@@ -345,7 +342,7 @@ def test_what_is_no_archive_or_not_there_is_said(tmp_path: Path) -> None:
     assert refused(tmp_path / "b.zip", tmp_path) == f"{tmp_path / 'b.zip'}: no such file"
 
 
-@pytest.mark.parametrize("ending", [".tar", ".zip"])
+@pytest.mark.parametrize("ending", ALL)
 def test_space_is_checked_for_what_is_missing(
     ending: str, make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,12 +350,36 @@ def test_space_is_checked_for_what_is_missing(
     usage = namedtuple("usage", "total used free")
     archive = make(ending, FILES)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, 50_000))
-    assert refused(archive, out) == (f"{archive.name}: needs 72.7 kB, 50.0 kB are free on {out}")
-    assert content(out) == {}
-    (out / "images").mkdir()
+    text = refused(archive, out)
+    needed = ("70.0 kB", "72.7 kB")  # the first member alone, or all of them
+    assert text in [
+        f"{archive.name}: needs {one}, 50.0 kB are free on {tmp_path}" for one in needed
+    ]
+    assert not out.exists()
+    (out / "images").mkdir(parents=True)
     (out / "images/1.png").write_bytes(FILES["images/1.png"])
     unpack(archive, out)
     assert content(out) == FILES
+
+
+@pytest.mark.parametrize("ending", [".zip", ".tar.gz", ".tgz", ".tar.bz2", ".csv.gz"])
+def test_a_bomb_is_refused_before_anything_is_written(
+    ending: str, make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros pack a thousand times smaller than they are."""
+    zeros = bytes(40 << 20)
+    if ending == ".csv.gz":
+        archive = tmp_path / "made.csv.gz"
+        archive.write_bytes(gzip.compress(zeros))
+    else:
+        archive = make(ending, {"small": b"s", "zeros": zeros})
+    assert archive.stat().st_size < 100_000
+    out, usage = tmp_path / "out", namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, 5 << 20))
+    text = refused(archive, out)
+    assert text.startswith(f"{archive.name}: needs ")
+    assert text.endswith(f" MB, 5.2 MB are free on {tmp_path}")
+    assert not out.exists()
 
 
 def test_a_folder_in_the_way_of_a_file_is_one_line(make: Maker, tmp_path: Path) -> None:

@@ -337,6 +337,27 @@ def test_a_wait_of_hours_is_left_to_the_user(server: Server, here: Path) -> None
     assert len(server.requests) == 1
 
 
+BAD_NUMBERS = ["\u00b2", "-1", "1e3", "ten", "12, 13", "9" * 5000, "0x10"]
+
+
+@pytest.mark.parametrize("text", BAD_NUMBERS)
+def test_a_malformed_length_is_one_line(server: Server, here: Path, text: str) -> None:
+    server.announced = text
+    said = refused(Remote(server.url("a.zip"), "a.zip"), here)
+    assert server.url("a.zip") in said and len(said) < 200
+    assert not here.exists() or visible(here) == []
+
+
+@pytest.mark.parametrize("text", [*BAD_NUMBERS, "Wed, 21 Oct 99999 07:28:00 GMT", "Mon, 1 Jan 1"])
+def test_a_malformed_wait_is_taken_as_none(server: Server, here: Path, text: str) -> None:
+    server.busy(times=2, retry_after=text)
+    fetch(Remote(server.url("a.zip"), "a.zip"), here, **QUICK)
+    server.busy(times=99, retry_after=text)
+    assert "HTTP 503 (2 attempts)" in refused(
+        Remote(server.url("a.zip"), "b.zip"), here, attempts=2
+    )
+
+
 @pytest.mark.parametrize("length", [True, False])
 def test_a_body_of_unannounced_size_is_taken_and_its_cut_noticed(
     length: bool, shelf: Path, here: Path

@@ -63,7 +63,7 @@ def test_the_number_of_threads_changes_nothing(tmp_path: Path, pictures: list[st
 
 @pytest.mark.parametrize(
     ("content", "line"),
-    [(None, "no such image"), (b"not a picture", "can't be read as an image")],
+    [(None, "no such image"), (b"not a picture", "can't be read as an image: is not PNG")],
 )
 def test_a_missing_or_unreadable_image_is_named_and_nothing_is_written(
     tmp_path: Path, pictures: list[str], content: bytes | None, line: str
@@ -73,7 +73,7 @@ def test_a_missing_or_unreadable_image_is_named_and_nothing_is_written(
         broken.write_bytes(content)
     with pytest.raises(UserError) as caught:
         written(tmp_path, [*pictures, str(broken)], Preprocessing(24, 1))
-    assert str(caught.value) == f"{broken}: {line}"
+    assert str(caught.value).startswith(f"{broken}: {line}")
     assert not list(tmp_path.glob("*c.npy*")) and not list(tmp_path.glob("*c.json*"))
 
 

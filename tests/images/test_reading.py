@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +143,58 @@ def test_what_is_no_picture_is_named_in_one_line(tmp_path: Path, name: str, cont
         open_image(tmp_path / name, 1)
     assert str(caught.value).startswith(f"{tmp_path / name}: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["EPS", "GIF", "BMP", "PDF", "ICO"])
+def test_other_formats_are_not_tried_whatever_the_name_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """An EPS would start Ghostscript, a program that runs what is in the file."""
+    monkeypatch.setattr(subprocess, "check_call", lambda *_, **__: pytest.fail("it ran a program"))
+    picture = Image.fromarray(RNG.integers(0, 256, size=(20, 20), dtype=np.uint8))
+    picture.save(tmp_path / "a.png", format=kind)
+    with pytest.raises(UserError, match="a.png: can't be read as an image: is not PNG, JPEG, TIFF"):
+        open_image(tmp_path / "a.png", 1)
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "PNG"])
+def test_several_frames_or_pages_are_refused(tmp_path: Path, kind: str) -> None:
+    pages = [Image.fromarray(np.full((8, 8), level, dtype=np.uint8)) for level in (0, 100, 200)]
+    pages[0].save(tmp_path / "a.png", format=kind, save_all=True, append_images=pages[1:])
+    with pytest.raises(UserError, match="a.png: has 3 frames; an image of one frame is needed"):
+        open_image(tmp_path / "a.png", 1)
+
+
+def test_of_a_cameras_jpeg_with_previews_the_picture_itself_is_read(tmp_path: Path) -> None:
+    one, preview = (Image.new("RGB", (16, 16), (level, level, level)) for level in (40, 200))
+    one.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[preview])
+    assert np.abs(gray(tmp_path / "a.jpg").astype(int) - 40).max() <= 1
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.dcm"])
+def test_a_picture_that_may_not_be_read_says_so(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"secret")
+    path.chmod(0)
+    with as_nobody(tmp_path), pytest.raises(UserError) as caught:
+        open_image(path, 1)
+    assert str(caught.value) == f"{path}: no permission to read it"
+
+
+@contextmanager
+def as_nobody(folder: Path) -> Iterator[None]:
+    """Root may read everything: be somebody else, who may enter the folder."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for each in (folder, *folder.parents):
+        if each.stat().st_uid == 0 and each.is_relative_to(tempfile.gettempdir()):
+            each.chmod(each.stat().st_mode | 0o011)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def test_an_absent_picture_is_named(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def broken():
 def number():
     return 3
 
+def leaves():
+    raise SystemExit(0)
+
+def leaves_late():
+    return lambda pixels: leaves()
+
 def late():
     return lambda pixels: pixels @ torch.ones(7, 7)
 
@@ -240,7 +246,11 @@ def test_a_block_that_does_not_fit_its_file_is_one_line(
 
 @pytest.mark.parametrize(
     ("function", "line"),
-    [("broken", "failed: ZeroDivisionError: "), ("number", "gives a int, which can't be called")],
+    [
+        ("broken", "failed: ZeroDivisionError: "),
+        ("number", "gives a int, which can't be called"),
+        ("leaves", "function 'own_code:leaves' failed: SystemExit: 0"),
+    ],
 )
 def test_a_function_that_makes_no_model_is_one_line(
     made: dict[str, Any], function: str, line: str, monkeypatch: pytest.MonkeyPatch
@@ -261,7 +271,7 @@ def test_any_function_of_pixels_is_a_model(
     np.testing.assert_allclose(found[:, 0], (pixels**2).mean(axis=(1, 2)), rtol=1e-4)
 
 
-@pytest.mark.parametrize("function", ["late", "Late"])
+@pytest.mark.parametrize("function", ["late", "Late", "leaves_late"])
 def test_a_function_whose_model_fails_on_the_pixels_is_one_line(
     made: dict[str, Any], function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

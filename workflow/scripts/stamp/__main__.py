@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"stamp: {where}{error.strerror or error}", file=sys.stderr)
         return 1
+    except SystemExit as left:  # of a user's model: commands return their exit code
+        print(f"stamp: code that was run called sys.exit({left.code!r})", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in names:
         file = folder / f"{name}.yaml"
         if arguments.check:
-            found = [checked(place) for place in places(read_zoo(file))]
+            found = until_unreachable(checked, places(read_zoo(file)))
         else:
             found = pin_file(
                 file, arguments.revision or "main", again=arguments.revision is not None
@@ -60,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
             where = ".".join(one.place.path[:1] + one.place.path[2:])
             print(f"{file}: {where}: {one.commit or one.reason}")
         bad += sum(one.commit is None for one in found)
+        if any(one.unreachable for one in found):
+            print("the hub can't be reached: nothing further was looked up")
+            return 1
     total = "not pinned" if bad else "all pinned"
     print(f"{bad} {total}" if bad else total)
     return 1 if bad else 0
@@ -86,6 +89,7 @@ class Found:
     place: Place
     commit: str | None = None
     reason: str = ""
+    unreachable: bool = False
 
 
 def places(zoo: Mapping[str, Mapping[str, Any]]) -> list[Place]:
@@ -104,11 +108,16 @@ def repository(origin: Origin) -> tuple[str, tuple[str, ...]]:
     return told["hub"], (named,) if isinstance(named, str) else tuple(named)
 
 
+class Unreachable(UserError):
+    """The hub does not answer: it will not for the next place either."""
+
+
 def commit_of(origin: Origin, revision: str) -> str:
     """The commit that a revision of a repository is, where it has the file; the hub is asked."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import OfflineModeIsEnabled
 
-    from stamp.models.weights import absent, hub_failure, retried, whole_commit
+    from stamp.models.weights import absent, hub_failure, retried, unreached, whole_commit
 
     repo, names = repository(origin)
     for name in names:
@@ -118,7 +127,9 @@ def commit_of(origin: Origin, revision: str) -> str:
         except Exception as error:
             if absent(error) and name != names[-1]:
                 continue
-            raise UserError(f"{repo}: {hub_failure(error, revision)}") from None
+            gone = unreached(error) or isinstance(error, OfflineModeIsEnabled)
+            kind = Unreachable if gone else UserError
+            raise kind(f"{repo}: {hub_failure(error, revision)}") from None
         if found is None:
             raise UserError(f"{repo}: the hub does not say which commit '{revision}' is")
         return found
@@ -130,7 +141,18 @@ def looked_up(place: Place, revision: str) -> Found:
     try:
         return Found(place, commit_of(place.origin, revision))
     except UserError as mistake:
-        return Found(place, reason=str(mistake))
+        unreachable = isinstance(mistake, Unreachable)
+        return Found(place, reason=str(mistake), unreachable=unreachable)
+
+
+def until_unreachable(look: Callable[[Place], Found], wanted: Iterable[Place]) -> list[Found]:
+    """What a look at each place found, up to the first for which the hub can't be reached."""
+    found: list[Found] = []
+    for place in wanted:
+        found.append(look(place))
+        if found[-1].unreachable:
+            break
+    return found
 
 
 def checked(place: Place) -> Found:
@@ -188,7 +210,7 @@ def pin_file(file: Path, revision: str, again: bool) -> list[Found]:
     """Look up what a zoo file does not pin (or all, if ``again``) and write it; what was found."""
     zoo = read_zoo(file)
     open_ones = [place for place in places(zoo) if again or not place.origin.pinned]
-    found = [looked_up(place, revision) for place in open_ones]
+    found = until_unreachable(lambda place: looked_up(place, revision), open_ones)
     commits = {one.place: one.commit for one in found if one.commit is not None}
     if commits:
         try:

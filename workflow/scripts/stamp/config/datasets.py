@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel
 
 from stamp.config import fingerprints
-from stamp.config.documents import Section, parsed, plain, read_yaml
+from stamp.config.documents import Name, Section, Sentence, parsed, plain, read_yaml
 from stamp.config.labels import label_maps
 from stamp.config.load_blocks import Address, Checksum
 from stamp.core.errors import UserError, suggest
@@ -44,15 +44,15 @@ class DatasetEntry(Section):
         description="module in `workflow/scripts/stamp/data/adapters/` that makes or finds the "
         "images and returns the index"
     )
-    title: str = Field(description="what it is")
-    licence: str = Field(description="its licence")
-    citation: str = Field(description="whom to cite")
+    title: Sentence = Field(description="what it is")
+    licence: Sentence = Field(description="its licence")
+    citation: Sentence = Field(description="whom to cite")
     access: Literal["generated", "bundled", "open", "kaggle", "physionet", "form"] = Field(
         description="`generated` (from code), `bundled` (inside an installed package), `open` "
         "(downloaded), `kaggle` and `physionet` (downloaded with your credentials, once "
         "`download: true` says that you accepted the terms) or `form` (put into its folder by hand)"
     )
-    notice: str = Field("", description="a sentence that figures made from it carry")
+    notice: Sentence = Field("", description="a sentence that figures made from it carry")
     options: dict[str, Any] = Field(
         {},
         description="options of the adapter; `{nih}` stands for the folder of the data set `nih`",
@@ -81,7 +81,7 @@ class DatasetEntry(Section):
     )
 
 
-class DatasetsFile(RootModel[dict[str, DatasetEntry]]):
+class DatasetsFile(RootModel[dict[Name, DatasetEntry]]):
     """config/datasets.yaml: where each data set comes from."""
 
 
@@ -191,7 +191,4 @@ def _files(entry: DatasetEntry, where: str) -> dict[str, dict[str, Any]]:
         if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", each.name):
             raise UserError(f"{where}: files: '{each.name}' is no plain file name")
         found[each.name] = plain(each.model_dump(exclude_unset=True))
-    for url in [each["url"] for each in found.values()] + [entry.images_url or ""]:
-        if "@" in url.partition("://")[2].partition("/")[0]:
-            raise UserError(f"{where}: an address may not hold a name or a password")
     return found

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic import model_validator as validator
 
 from stamp.core.errors import UserError, suggest
+from stamp.core.shown_text import why_refused
 
 
 def plain(value: Any) -> Any:
@@ -82,11 +83,23 @@ def by_key(mapping: dict[str, Any]) -> dict[str, Any]:
     return dict(sorted(mapping.items()))
 
 
+def _shown(text: str) -> str:
+    if reason := why_refused(text):
+        raise ValueError(f"{text!r} {reason}")
+    return text
+
+
+def _sentence(text: str) -> str:
+    return _shown(" ".join(text.split()))
+
+
+Name = Annotated[str, AfterValidator(_shown)]  # of what tables, figures and pages show
+Sentence = Annotated[str, AfterValidator(_sentence)]  # which YAML may fold
 Value = TypeVar("Value")
 Distinct = Annotated[
     list[Value], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})
 ]
-Names = Annotated[Distinct[str], Field(min_length=1)]
+Names = Annotated[Distinct[Name], Field(min_length=1)]
 OneOrMore = Annotated[Names, BeforeValidator(_as_list, json_schema_input_type=str | list[str])]
 ByKey = Annotated[dict[str, Value], AfterValidator(by_key)]
 
@@ -188,6 +201,8 @@ def read_yaml(path: Path, what: str) -> Any:
         text = path.read_text()
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not UTF-8") from None
+    except PermissionError:
+        raise UserError(f"{path}: no permission to read it") from None
     except FileNotFoundError:
         others = [file.stem for file in path.parent.glob("*.yaml")] if path.parent.is_dir() else []
         raise UserError(

@@ -6,15 +6,42 @@ training recipes, so that a new default reruns what it changes and nothing else.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
-from stamp.config.documents import Distinct, Section, needing
+from stamp.config.documents import Distinct, Name, Section, needing
 
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
 Text = Annotated[str, Field(min_length=1)]
-Address = Annotated[str, Field(pattern="^https?://")]
+# Names of what a query should not say of whoever asks.
+SECRETS = {"token", "key", "apikey", "sig", "signature", "secret", "auth", "credential"}
+SECRETS |= {"password", "passwd", "pwd", "credentials", "authorization", "accesstoken"}
+
+
+def _address(text: str) -> str:
+    """An address that may stand in a rule's params, where all of it is kept and printed."""
+    if not re.match("https?://", text):
+        raise ValueError("an address begins with http:// or https://")
+    rest = text.partition("://")[2]
+    query = rest.partition("#")[0].partition("?")[2]
+    if "@" in re.split("[/?#]", rest)[0]:
+        raise ValueError("an address may not hold a name or a password")
+    for name in re.findall("(?:^|[&;])([^=&;]*)", query):
+        if SECRETS & set(re.split("[^a-z]+", unquote(name).lower())):
+            raise ValueError(
+                f"an address may not hold a secret such as its '{name}': download the file yourself"
+            )
+    return text
+
+
+Address = Annotated[
+    str,
+    AfterValidator(_address),
+    WithJsonSchema({"type": "string", "pattern": "^https?://"}),
+]
 Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=1)]
 Epochs = Annotated[int, Field(ge=0)]
@@ -22,7 +49,7 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Mean = Annotated[list[float], Field(min_length=1)]
 Std = Annotated[list[Positive], Field(min_length=1)]
-Outputs = Annotated[list[str], Field(min_length=1)]
+Outputs = Annotated[list[Name], Field(min_length=1)]
 
 MEAN = "mean of pixels on [0, 1], one number per channel; when absent, that of the weights"
 STD = "standard deviation of pixels on [0, 1], one number per channel"

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic import model_validator as validator
 
-from stamp.config.documents import ByKey, Distinct, Names, OneOrMore, Section, by_key
+from stamp.config.documents import (
+    ByKey,
+    Distinct,
+    Name,
+    Names,
+    OneOrMore,
+    Section,
+    Sentence,
+    by_key,
+)
 from stamp.config.labels import class_lists
 from stamp.config.load_blocks import Count, Positive, PreprocessingBlock
 from stamp.core.errors import UserError
@@ -18,7 +27,7 @@ PairKind = Literal["temporal", "labeled", "changed", "class"]
 ExclusionRule = Literal["temperature", "chance", "none"]
 Task = Literal["multilabel", "multiclass"]
 TargetKey = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]*$")]
-TwoClasses = Annotated[Distinct[str], Field(min_length=2)]
+TwoClasses = Annotated[Distinct[Name], Field(min_length=2)]
 
 
 def _class_list(given: Any) -> Any:
@@ -176,7 +185,7 @@ class TargetSettings(Section):
     dataset: OneOrMore = Field(
         description="a data set, or a list of several that are evaluated together"
     )
-    title: str | None = Field(
+    title: Name | None = Field(
         None, description="what figures call it", json_schema_extra={"absent": "its name"}
     )
     domains: Names | None = Field(None, description="only images of these domains")
@@ -281,8 +290,8 @@ class StatisticsSettings(Section):
 class StudyFile(Section):
     """config/studies/<name>.yaml: one experiment."""
 
-    title: str = Field(description="what figures call the study")
-    notice: str = Field(
+    title: Name = Field(description="what figures call the study")
+    notice: Sentence = Field(
         "",
         description="a sentence that every figure carries",
         json_schema_extra={"absent": "the source data set's"},

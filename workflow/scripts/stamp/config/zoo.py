@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
-from stamp.config.documents import Section, parsed, plain, read_yaml
+from stamp.config.documents import Name, Section, Sentence, parsed, plain, read_yaml
 from stamp.config.load_blocks import LoadBlock
 from stamp.config.precomputed import PROBABILITIES, file_of, ids_file
 from stamp.config.preprocessing import Preprocessing, merged
@@ -24,26 +24,26 @@ class ZooEntry(Section):
     """One model of a zoo."""
 
     load: LoadBlock = Field(description="all that decides the model's numbers; see below")
-    label: str = Field(description="what tables and figures call it")
-    family: str = Field(description="its family of architectures")
-    objective: str = Field(description="what it was trained for")
-    regime: str = Field(description="how it was trained")
-    backbone: Annotated[str, Field(min_length=1)] | None = Field(
+    label: Name = Field(description="what tables and figures call it")
+    family: Name = Field(description="its family of architectures")
+    objective: Name = Field(description="what it was trained for")
+    regime: Name = Field(description="how it was trained")
+    backbone: Annotated[Name, Field(min_length=1)] | None = Field(
         None,
         description="the architecture alone, such as `ViT-B/16`: models that share it are compared "
         "with each other. Not `load.backbone`, which says what is loaded",
     )
-    trained_on: list[str] | None = Field(
+    trained_on: list[Name] | None = Field(
         None,
         description="splits of the source that the model was trained on: a score from pairs of one "
         "of them gets the flag `leakage`",
     )
-    contamination: list[str] | None = Field(
+    contamination: list[Name] | None = Field(
         None,
         description="other data sets that the model was trained or selected on: correlations are "
         "then also given without the models that met the target (`uncontaminated`)",
     )
-    unavailable: str | None = Field(
+    unavailable: Sentence | None = Field(
         None, description="why the model can't be scored: it is listed with this reason and not run"
     )
 

@@ -6,48 +6,110 @@ strings (model, view, digest of the image ids, versions) that a reader may check
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
+import re
 import struct
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from stamp.core.errors import UserError
+from stamp.core.errors import UserError, disk_is_full
+from stamp.core.shown_text import FORMULA, NUMBER
 
 METADATA_KEY = "stamp"
 # Errors about files and folders that a user named: no bug of ours.
 REFUSED = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
-FULL = (errno.ENOSPC, errno.EDQUOT)
+PART = re.compile(r"\..+\.([0-9a-f]{8})\.(\d+)\.part")
+UNTOUCHED = 7 * 86400.0  # seconds after which nobody writes a file of another machine any more
+
+
+def part_of(final: Path) -> Path:
+    """The file beside ``final`` that this process writes to: its name says whose it is."""
+    return final.with_name(f".{final.name}.{_machine()}.{os.getpid()}.part")
+
+
+@cache
+def _machine() -> str:
+    """Where process numbers count: eight digits for this machine, or this container of it."""
+    try:
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        space = 0
+    return hashlib.sha256(f"{os.uname().nodename} {space}".encode()).hexdigest()[:8]
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half written in a folder.
+
+    That is a part whose process is gone, or one of another machine's that nobody wrote to for a
+    week: whether its process lives can't be known from here.
+    """
+    for path in folder.glob(".*.part"):
+        if (named := PART.fullmatch(path.name)) is None:
+            continue
+        machine, process = named[1], int(named[2])
+        with suppress(OSError):  # another process may sweep too
+            if machine == _machine():
+                left = not _alive(process)
+            else:
+                left = time.time() - path.stat().st_mtime > UNTOUCHED
+            if left:
+                path.unlink()
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
+
+
+@cache
+def _swept(folder: Path) -> None:
+    """Sweep a folder, the first time that this process writes into it."""
+    sweep(folder)
 
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[Path]:
     """A path beside ``path`` to write to; it takes its place if the block ends well, else goes."""
     final = Path(path)
-    beside = final.with_name(f".{final.name}.{os.getpid()}.part")
+    beside = part_of(final)
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
+        _swept(final.parent)
         yield beside
         os.replace(beside, final)
-    except OSError as error:
-        if error.errno in FULL:
-            raise UserError(f"{final}: no space left on the disk; nothing was written") from None
-        # polars names the file in its text only
-        named = str(beside) in str(error) or error.filename in map(str, final.parents)
-        if isinstance(error, REFUSED) and named:
+    except UserError:
+        raise
+    except Exception as error:
+        if disk_is_full(error):
+            raise UserError(
+                f"{final}: no space left on the disk; nothing was written: make room and run again"
+            ) from None
+        if isinstance(error, REFUSED) and _about(error, beside, final):
             reason = error.strerror or "permission denied"
             raise UserError(f"{final}: can't be written: {reason}") from None
         raise
     finally:
         with suppress(OSError):  # where the folder itself can't be
             beside.unlink()
+
+
+def _about(error: OSError, beside: Path, final: Path) -> bool:
+    """Whether an error is of the file that is written; polars names it in its text only."""
+    return str(beside) in str(error) or error.filename in map(str, final.parents)
 
 
 def ids_digest(ids: Iterable[str]) -> str:
@@ -73,10 +135,17 @@ def write_table(path: str | Path, table: pl.DataFrame, metadata: Mapping[str, An
     """Write a table as Parquet with its metadata, or as CSV by the ending ``.csv``."""
     with atomic_write(path) as part:
         if str(path).endswith(".csv"):
-            table.write_csv(part)
+            without_formulas(table).write_csv(part)
         else:
             text = json.dumps({key: str(value) for key, value in sorted(metadata.items())})
             table.write_parquet(part, metadata={METADATA_KEY: text})
+
+
+def without_formulas(table: pl.DataFrame) -> pl.DataFrame:
+    """The table as spreadsheets show it: a quote before what they would run, as they write it."""
+    text = pl.col(pl.String)
+    formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
+    return table.with_columns(pl.when(formula).then(text.str.replace("^", "'")).otherwise(text))
 
 
 def read_table(path: str | Path, **expected: Any) -> pl.DataFrame:
@@ -106,14 +175,12 @@ def write_arrays(
     path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
 ) -> None:
     """Write named arrays as safetensors with their metadata."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     with atomic_write(path) as part:
-        save_file(
-            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-            part,
-            metadata={key: str(value) for key, value in sorted(metadata.items())},
-        )
+        content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        told = {key: str(value) for key, value in sorted(metadata.items())}
+        part.write_bytes(save(content, told))  # `save_file` would leave a file behind when killed
         sort_header(part)
 
 

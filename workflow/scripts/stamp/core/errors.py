@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 MOST = 40  # names that a line lists: timm alone has more than a thousand
+FULL = (errno.ENOSPC, errno.EDQUOT)
+# Libraries in Rust keep the system's number in their text only.
+FULL_IN_WORDS = re.compile(rf"\(os error ({'|'.join(map(str, FULL))})\)")
+INTERRUPTED = 130  # the exit code of what Ctrl-C ended
 
 
 class UserError(Exception):
@@ -27,20 +34,42 @@ def suggest(name: str, options: Iterable[str]) -> str:
     return f"known: {', '.join(known[:MOST])}{more}" if known else "none is defined"
 
 
+def disk_is_full(error: BaseException) -> bool:
+    """Whether an error, or one that it came of, says that the disk has no space left."""
+    return any(
+        (isinstance(one, OSError) and one.errno in FULL) or FULL_IN_WORDS.search(str(one))
+        for one in _chain(error)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it came of, the latest first."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 def run(main: Callable[[Any], None], job: Any) -> None:
     """Run a rule's ``main`` and end the process.
 
-    A user's mistake is one line on the screen and in the rule's log, any other error its traceback.
-    After success the process ends at once: files are written and closed by then, and taking torch
-    apart object by object would cost up to a second of every job.
+    A user's mistake, a full disk and code that ends the process itself are one line on the screen
+    and in the rule's log, any other error its traceback. After success the process ends at once:
+    files are written and closed by then, and taking torch apart object by object would cost up to a
+    second of every job.
     """
     try:
         main(job)
     except UserError as mistake:
-        line = f"stamp: {mistake}"
-        _log(job, line + "\n")
-        sys.exit(line)
-    except Exception:
+        _end(job, str(mistake))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except SystemExit as left:
+        _end(job, f"{_written(job)}: code that the job ran called sys.exit({left.code!r})")
+    except Exception as error:
+        if disk_is_full(error):
+            _end(job, f"{_written(job)}: no space left on the disk; make room and run again")
         _log(job, traceback.format_exc())
         raise
     for path in _logs(job):
@@ -50,13 +79,28 @@ def run(main: Callable[[Any], None], job: Any) -> None:
     os._exit(0)
 
 
+def _end(job: Any, line: str) -> None:
+    """End the process with one line."""
+    _log(job, f"stamp: {line}\n")
+    sys.exit(f"stamp: {line}")
+
+
+def _written(job: Any) -> str:
+    """What a job should have written, for a message that knows no better name."""
+    return next((str(path) for path in getattr(job, "output", [])), "a job")
+
+
 def _logs(job: Any) -> list[Path]:
     """The log files of a job."""
     return [Path(str(path)) for path in getattr(job, "log", [])]
 
 
 def _log(job: Any, text: str) -> None:
-    """Write to the logs of a job."""
+    """Write to the logs of a job, where the disk lets it: the text is on the screen as well."""
     for path in _logs(job):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        except OSError:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)

@@ -2,7 +2,8 @@
 
 Members are written here as plain files, never by ``tarfile`` or ``zipfile`` themselves: no link,
 device, owner or mode of an archive reaches the disk, so no member can be written through one.
-A link to another member becomes a copy of it.
+A link to another member becomes a copy of it. A compressed archive is read through once before, so
+that what is wrong with it, or does not fit on the disk, is known before anything is written.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import gzip
 import lzma
 import posixpath
 import re
+import shutil
 import stat
 import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -55,13 +58,7 @@ class Member:
 
 
 class ArchiveFile(Protocol):
-    """What :func:`unpack` needs of an archive.
-
-    ``listed``: its members are known without reading it all. ``sized``: they say their full size.
-    """
-
-    listed: bool
-    sized: bool
+    """What :func:`unpack` needs of an archive."""
 
     def members(self) -> Iterator[Member]: ...
 
@@ -84,19 +81,27 @@ def unpack(
     if not archive.is_file():
         raise UserError(f"{archive}: no such file")
     strip = strip.strip("/")
-    with _damage(archive), open(archive, "rb") as raw, _source(archive, raw, password) as source:
+    free = shutil.disk_usage(_existing(folder)).free
+    with (
+        _damage(archive),
+        open(archive, "rb") as raw,
+        _source(archive, raw, password, free) as source,
+    ):
         work = _Work(archive, folder, strip, members or (lambda name: True), {})
-        listing = source.members()
-        if source.listed:
-            total, listing = work.plan(list(listing))
-        else:
-            total = archive.stat().st_size
-        with bar(None, archive.name, total, "B") as meter:
+        with bar(None, f"reading {archive.name}", archive.stat().st_size, "B") as meter:
+            read = partial(_advance, meter, raw)
+            listing = work.listing(source.members(), free, read)
+        with bar(None, archive.name, work.plan(listing), "B") as meter:
+            return work.run(source, listing, meter.update)
 
-            def tick(count: int) -> None:
-                meter.update(count if source.listed else max(0, raw.tell() - meter.n))
 
-            return work.run(source, listing, tick)
+def _existing(folder: Path) -> Path:
+    """A folder, or the first above it that is there."""
+    return next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
+
+
+def _advance(meter: Any, raw: IO[bytes]) -> None:
+    meter.update(max(0, raw.tell() - meter.n))
 
 
 @dataclass(slots=True)
@@ -109,10 +114,24 @@ class _Work:
     chosen: Callable[[str], bool]
     known: dict[str, Member]
 
-    def plan(self, listing: list[Member]) -> tuple[int, Iterator[Member]]:
-        """Everything that can be wrong with a listed archive, before anything is written."""
-        for member in listing:
+    def listing(
+        self, members: Iterator[Member], free: int, read: Callable[[], None]
+    ) -> list[Member]:
+        """All members of an archive, or as many as are known not to fit on the disk."""
+        found, missing = [], 0
+        for member in members:
             self.accept(member)
+            found.append(member)
+            read()
+            name = self.target(member)
+            if member.kind == "file" and self.chosen(name):
+                missing += 0 if _there(self.folder / name, member.size) else member.size
+            if missing > free:
+                require_space(self.archive.name, missing, _existing(self.folder))
+        return found
+
+    def plan(self, listing: list[Member]) -> int:
+        """The bytes of all that is wanted; what can be wrong is found before anything is written"""
         self.check_strip()
         wanted = {}
         for member in listing:
@@ -120,18 +139,17 @@ class _Work:
             if member.kind != "folder" and self.chosen(name):
                 wanted[name] = self.follow(member).size
         missing = sum(size for name, size in wanted.items() if not _there(self.folder / name, size))
+        require_space(self.archive.name, missing, _existing(self.folder))
         self.folder.mkdir(parents=True, exist_ok=True)
-        require_space(self.archive.name, missing, self.folder)
-        return sum(wanted.values()), iter(listing)
+        return sum(wanted.values())
 
     def run(
-        self, source: ArchiveFile, listing: Iterator[Member], tick: Callable[[int], None]
+        self, source: ArchiveFile, listing: Sequence[Member], tick: Callable[[int], None]
     ) -> list[str]:
         """Write what is wanted and missing; links last, when all members are known."""
         done: dict[str, None] = {}
         links = []
         for member in listing:
-            self.accept(member)
             name = self.target(member)
             if member.kind == "folder" or not self.chosen(name):
                 continue
@@ -142,7 +160,6 @@ class _Work:
             done[name] = None
         for link in links:
             self.write(source, self.follow(link), self.target(link), False, tick)
-        self.check_strip()
         return list(done)
 
     def write(
@@ -154,7 +171,7 @@ class _Work:
         tick: Callable[[int], None],
     ) -> None:
         path = self.folder / name
-        if not again and _there(path, member.size, source.sized):
+        if not again and _there(path, member.size):
             tick(member.size)
             return
         written = 0
@@ -162,7 +179,7 @@ class _Work:
             while block := data.read(BLOCK):
                 written += file.write(block)
                 tick(len(block))
-            if source.sized and written != member.size:
+            if written != member.size:
                 raise EOFError(f"{member.name} has {written} of {member.size} bytes")
 
     def accept(self, member: Member) -> None:
@@ -197,11 +214,8 @@ class _Work:
         return end
 
 
-def _there(path: Path, size: int, sized: bool = True) -> bool:
-    if not path.is_file():
-        return False
-    found = path.stat().st_size
-    return size == (found if sized else found % 2**32)
+def _there(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
 
 
 def _unsafe(member: Member) -> str:
@@ -221,7 +235,9 @@ def _unsafe(member: Member) -> str:
 
 
 @contextmanager
-def _source(archive: Path, raw: IO[bytes], password: str | None) -> Iterator[ArchiveFile]:
+def _source(
+    archive: Path, raw: IO[bytes], password: str | None, free: int
+) -> Iterator[ArchiveFile]:
     name = archive.name.lower()
     if not name.endswith(ENDINGS):
         raise UserError(f"{archive}: unknown kind of archive; known: {', '.join(ENDINGS)}")
@@ -232,9 +248,9 @@ def _source(archive: Path, raw: IO[bytes], password: str | None) -> Iterator[Arc
             yield _Zip(archive, zipped, password)
     elif name.endswith(TAR):
         with tarfile.open(fileobj=raw, mode="r:*", tarinfo=_Header) as tar:
-            yield _Tar(tar, listed=tar.fileobj is raw)
+            yield _Tar(tar)
     else:
-        yield _Gzip(archive.name[: -len(".gz")], raw)
+        yield _Gzip(archive.name[: -len(".gz")], raw, free)
 
 
 class _Header(tarfile.TarInfo):
@@ -251,10 +267,8 @@ class _Header(tarfile.TarInfo):
 
 
 class _Tar:
-    sized = True
-
-    def __init__(self, tar: tarfile.TarFile, listed: bool):
-        self.tar, self.listed = tar, listed
+    def __init__(self, tar: tarfile.TarFile):
+        self.tar = tar
 
     def members(self) -> Iterator[Member]:
         for info in self.tar:
@@ -278,9 +292,6 @@ class _Tar:
 
 
 class _Zip:
-    listed = True
-    sized = True
-
     def __init__(self, archive: Path, zipped: zipfile.ZipFile, password: str | None):
         self.archive, self.zipped = archive, zipped
         self.password = None if password is None else password.encode()
@@ -314,22 +325,20 @@ class _Zip:
 
 
 class _Gzip:
-    """One file; its end says its size modulo 2**32, enough to see that it is there already."""
+    """One file, whose size nothing in the archive says: it is read up to what fits on the disk."""
 
-    listed = False
-    sized = False
-
-    def __init__(self, name: str, raw: IO[bytes]):
-        self.name, self.raw = name, raw
+    def __init__(self, name: str, raw: IO[bytes], free: int):
+        self.name, self.raw, self.free = name, raw, free
 
     def members(self) -> Iterator[Member]:
-        size = self.raw.seek(0, 2)
-        self.raw.seek(max(0, size - 4))
-        length = int.from_bytes(self.raw.read(4), "little")
-        self.raw.seek(0)
-        yield Member(self.name, length, "file", "", None)
+        size = 0
+        with gzip.GzipFile(fileobj=self.raw) as data:
+            while size <= self.free and (block := data.read(BLOCK)):
+                size += len(block)
+        yield Member(self.name, size, "file", "", None)
 
     def open(self, member: Member) -> IO[bytes]:
+        self.raw.seek(0)
         return gzip.GzipFile(fileobj=self.raw)  # type: ignore[return-value]
 
 

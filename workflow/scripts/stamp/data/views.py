@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.core import shown_text
 from stamp.core.errors import UserError, suggest
 
 COLUMNS = {
@@ -36,6 +37,8 @@ def check_index(index: pl.DataFrame, dataset: str) -> pl.DataFrame:
     twice = index.filter(pl.col("image").is_duplicated())
     if not twice.is_empty():
         raise UserError(f"data set '{dataset}': image '{twice['image'][0]}' stands twice")
+    domains = index["domain"].cast(pl.String).unique().drop_nulls().sort()
+    shown_text.check(domains, f"data set '{dataset}': domain")
     return index.with_columns(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 

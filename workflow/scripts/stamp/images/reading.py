@@ -12,6 +12,10 @@ from stamp.images import dicom
 
 DICOM_SUFFIXES = (".dcm", ".dicom")
 KNOWN_HEADS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
+# No others: Pillow starts Ghostscript for some formats, and knows forty that nobody tested here.
+FORMATS = ("PNG", "JPEG", "TIFF")
+# A JPEG with further pictures behind it, as cameras write them: previews of the first.
+WITH_PREVIEWS = "MPO"
 
 
 def open_image(path: str | Path, channels: int) -> Image.Image:
@@ -23,7 +27,8 @@ def open_image(path: str | Path, channels: int) -> Image.Image:
     byte, as Pillow reads them: at most one level less. Fewer bits fill the range, a palette gives
     its colours. Floating-point values have no range to scale by and are refused. Transparency is
     ignored: a pixel has the colour stored for it. The orientation that an EXIF tag asks for is NOT
-    applied: radiographs and benchmarks are read as stored, as their published results were.
+    applied: radiographs and benchmarks are read as stored, as their published results were. A file
+    of several frames or pages is refused.
     """
     try:
         with open(path, "rb") as file:
@@ -31,7 +36,10 @@ def open_image(path: str | Path, channels: int) -> Image.Image:
         marked = head[128:] == b"DICM"
         if marked or (_named_dicom(path) and not head.startswith(KNOWN_HEADS)):
             return dicom.read(path, force=not marked).convert(_mode(channels))
-        with Image.open(path) as opened:
+        with Image.open(path, formats=FORMATS) as opened:
+            frames = getattr(opened, "n_frames", 1)
+            if frames > 1 and opened.format != WITH_PREVIEWS:
+                raise UserError(f"{path}: has {frames} frames; an image of one frame is needed")
             if opened.mode == "F":
                 raise UserError(
                     f"{path}: has floating-point values, which have no range: save it with 8 or "
@@ -40,9 +48,13 @@ def open_image(path: str | Path, channels: int) -> Image.Image:
             return _eight_bit(opened).convert(_mode(channels))
     except FileNotFoundError:
         raise UserError(f"{path}: no such image") from None
+    except PermissionError:
+        raise UserError(f"{path}: no permission to read it") from None
+    except UnidentifiedImageError:
+        known = f"{', '.join(FORMATS)} or DICOM"
+        raise UserError(f"{path}: can't be read as an image: is not {known}") from None
     except (
         OSError,
-        UnidentifiedImageError,
         SyntaxError,
         ValueError,
         Image.DecompressionBombError,

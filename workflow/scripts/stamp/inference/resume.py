@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from stamp.core.artifacts import FULL, write_json
-from stamp.core.errors import UserError
+from stamp.core.artifacts import write_json
+from stamp.core.errors import UserError, disk_is_full
 
 
 class ResumableRows:
@@ -46,19 +46,20 @@ class ResumableRows:
 
     def keep(self, parts: Iterator[np.ndarray]) -> None:
         """Append rows, and record each part once it is on disk."""
-        self.rows.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.rows, "r+b" if self.done else "wb") as file:
-            file.truncate(self._bytes(self.done))
-            file.seek(0, os.SEEK_END)
-            for part in parts:
-                try:
+        try:
+            self.rows.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.rows, "r+b" if self.done else "wb") as file:
+                file.truncate(self._bytes(self.done))
+                file.seek(0, os.SEEK_END)
+                for part in parts:
                     self._append(file, part)
-                except OSError as error:
-                    if error.errno not in FULL:
-                        raise
-                    raise UserError(
-                        f"{self.rows}: no space left on the disk; {self.done} rows are kept"
-                    ) from None
+        except OSError as error:
+            if not disk_is_full(error):
+                raise
+            raise UserError(
+                f"{self.rows}: no space left on the disk; {self.done} rows are kept: make room and "
+                "run again"
+            ) from None
 
     def _append(self, file: BinaryIO, part: np.ndarray) -> None:
         file.write(np.ascontiguousarray(part, dtype=np.float32).tobytes())

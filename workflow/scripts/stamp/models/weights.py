@@ -287,7 +287,7 @@ def _status(error: BaseException) -> int | None:
     return getattr(getattr(error, "response", None), "status_code", None)
 
 
-def _unreached(error: BaseException) -> bool:
+def unreached(error: BaseException) -> bool:
     """Whether the connection failed, in the words of whichever HTTP library the client uses."""
     from huggingface_hub.errors import OfflineModeIsEnabled
 
@@ -306,7 +306,7 @@ def _passing(error: BaseException) -> bool:
     if (status := _status(error)) is not None:
         return status in (408, 429) or status >= 500
     wrong_size = isinstance(error, OSError) and "Consistency check failed" in str(error)
-    return _unreached(error) or wrong_size or isinstance(error, TransferError)
+    return unreached(error) or wrong_size or isinstance(error, TransferError)
 
 
 def hub_failure(error: BaseException, revision: str | None = None) -> str:
@@ -327,7 +327,7 @@ def hub_failure(error: BaseException, revision: str | None = None) -> str:
         return f"there is no such file at revision '{revision or 'main'}'"
     if (status := _status(error)) is not None:
         return f"the hub answers with status {status}"
-    if _unreached(error):
+    if unreached(error):
         return f"the connection failed ({first_line(error)})"
     return first_line(error)
 
@@ -345,9 +345,10 @@ def _check_digest(path: Path, expected: str) -> None:
 
 def write_weights(module: nn.Module, path: Path, metadata: Mapping[str, Any]) -> None:
     """Write a module's state as safetensors with its metadata."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     state = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
     with atomic_write(path) as part:
-        save_file(state, part, metadata={key: str(value) for key, value in metadata.items()})
+        told = {key: str(value) for key, value in metadata.items()}
+        part.write_bytes(save(state, told))  # `save_file` would leave a file behind when killed
         sort_header(part)

@@ -14,6 +14,7 @@ from stamp.cli.data_argument import Named, of_argument, read_options
 from stamp.cli.one_model import Candidate
 from stamp.config.plan import Plan
 from stamp.config.study import Study
+from stamp.core import shown_text
 from stamp.core.errors import UserError
 
 # Arguments that a study takes the place of.
@@ -63,6 +64,7 @@ def scored_study(arguments: argparse.Namespace, project: Plan, seed: int) -> tup
         held_out["n_images"] = arguments.calibration_count
     more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
     names = classes or class_names(named.index)
+    shown_text.check(names, f"{named.name}: class")
     return named, one_model.own_study(named, task, names, pairs, held_out, more)
 
 

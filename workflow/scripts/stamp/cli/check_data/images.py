@@ -14,7 +14,7 @@ from stamp.cli.data_argument import Named
 from stamp.cli.report_lines import ERROR, WARNING, Report
 from stamp.core.errors import UserError
 from stamp.data.download import absent
-from stamp.images.reading import open_image
+from stamp.images.reading import FORMATS, open_image
 
 SAMPLE = 200
 ORIENTATION = 0x0112
@@ -88,7 +88,7 @@ def opened(path: str) -> Opened:
         return Opened(path, problem=str(mistake))
     kind, rotated = "DICOM", False
     try:
-        with Image.open(path) as file:
+        with Image.open(path, formats=FORMATS) as file:
             kind = str(file.format)
             rotated = file.getexif().get(ORIENTATION, 1) != 1
     except (OSError, UnidentifiedImageError):

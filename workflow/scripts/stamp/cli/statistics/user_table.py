@@ -11,6 +11,7 @@ import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
+from stamp.core import shown_text
 from stamp.core.errors import UserError, suggest
 from stamp.metrics.value import COLUMNS as METRICS
 from stamp.report.analysis import AnalysisData
@@ -72,6 +74,7 @@ def read(path: str | Path, controls: Sequence[str] = ()) -> UserTable:
     numbers = {name: _numbers(path, name, columns, True) for name in whole}
     numbers |= {name: _numbers(path, name, columns, False) for name in OPTIONAL if name in columns}
     texts = {name: columns[name] for name in (*SAID, "excluded") if name in columns}
+    shown_text.check([*targets, *columns["model"], *chain(*texts.values())], str(path))
     own = [name for name in controls if name != "parameters"]
     return UserTable(columns["model"], numbers, texts, targets, own, ignored)
 

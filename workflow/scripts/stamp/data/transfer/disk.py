@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stamp.core.errors import UserError
+from stamp.core.errors import UserError, disk_is_full
 
 
 def require_space(name: str, needed: float, folder: Path) -> None:
@@ -31,7 +30,7 @@ def disk_errors(final: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if disk_is_full(error):
             raise UserError(
                 f"{final}: no space left on the disk; make room and run again, "
                 "it resumes where it stopped"

@@ -135,7 +135,7 @@ def _attempt(
                 raise TryAgain("the file changed on the server")
             total = part.total or http.content_range(response)[1]
         else:
-            total = http.content_length(response)
+            total = http.content_length(remote, response)
         if None not in (total, remote.size) and total != remote.size:
             part.discard()
             raise UserError(f"{remote.name}: {remote.size} bytes expected, the server has {total}")

@@ -21,6 +21,7 @@ from stamp.data.credentials import redact
 from stamp.data.transfer.remote import Remote
 
 AGENT = f"stamp-ood/{__version__}"
+SIZE = "[0-9]{1,18}"  # a number in a header; Python's own digits are more than these ten
 
 
 BLOCK = 1 << 20
@@ -153,25 +154,33 @@ def _inside(error: BaseException) -> list[BaseException]:
 def content_range(response: requests.Response) -> tuple[int | None, int | None]:
     """First byte and total size of a Content-Range header, each None where it does not say."""
     text = response.headers.get("Content-Range", "")
-    found = re.fullmatch(r"\s*bytes\s+(?:(\d+)-\d+|\*)/(\d+|\*)\s*", text)
+    found = re.fullmatch(rf"\s*bytes\s+(?:({SIZE})-{SIZE}|\*)/({SIZE}|\*)\s*", text)
     if not found:
         return None, None
     start, total = found.groups()
     return (int(start) if start else None), (int(total) if total != "*" else None)
 
 
-def content_length(response: requests.Response) -> int | None:
-    """Bytes of a Content-Length header; None where there is none."""
-    text = response.headers.get("Content-Length", "")
-    return int(text) if text.isdigit() else None
+def content_length(remote: Remote, response: requests.Response) -> int | None:
+    """Bytes of a Content-Length header; None where there is none, a malformed one is refused.
+
+    Without it nobody could tell a whole file from one that was cut.
+    """
+    text = response.headers.get("Content-Length")
+    if text is None:
+        return None
+    if not re.fullmatch(SIZE, text.strip()):
+        shown = text if len(text) <= 20 else f"{text[:20]}…"
+        raise UserError(f"{redact(remote.url)}: the server sends a Content-Length of {shown!a}")
+    return int(text)
 
 
 def _retry_after(response: requests.Response) -> float | None:
-    """Seconds of a Retry-After header, which holds a number or a date."""
+    """Seconds of a Retry-After header, which holds a number or a date; None for anything else."""
     text = response.headers.get("Retry-After", "").strip()
-    if text.isdigit():
+    if re.fullmatch(SIZE, text):
         return float(text)
-    with suppress(ValueError):
+    with suppress(ValueError, TypeError, OverflowError):
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
     return None
 

@@ -22,6 +22,9 @@ from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.black_box import BlackBoxModule, finished
 from stamp.models.weights import first_line
 
+# Code that ends the process would end the job, without its output and as if nothing were wrong.
+FAILURES = (Exception, SystemExit)
+
 
 def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None) -> LoadedModel:
     """What the function makes, its outputs in the order of the study's classes."""
@@ -37,7 +40,7 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
         made = found(name)(**arguments)
     except UserError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         line = f"{type(error).__name__}: {first_line(error)}"
         raise UserError(f"function '{name}' failed: {line}") from error
     if not callable(made):
@@ -56,7 +59,7 @@ def _black_box(made: Any, name: str) -> BlackBoxModule:
             return made(pixels)
         except UserError:
             raise
-        except Exception as error:
+        except FAILURES as error:
             line = f"{type(error).__name__}: {first_line(error)}"
             shape = list(pixels.shape)
             raise UserError(
@@ -77,7 +80,7 @@ def found(name: str) -> Any:
         sys.path.insert(0, here)
     try:
         imported = importlib.import_module(module)
-    except Exception as error:
+    except FAILURES as error:
         line = f"{type(error).__name__}: {first_line(error)}"
         raise UserError(f"function '{name}': '{module}' can't be imported: {line}") from error
     if not callable(getattr(imported, function, None)):

@@ -25,12 +25,11 @@ def read_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
 
 def write_checkpoint(path: Path, digest: str, state: Mapping[str, Any]) -> None:
     """Write a run's state, whole or not at all."""
-    with atomic_write(path) as part:
-        torch.save({"digest": digest, "state": state}, part)
+    # torch's own way to a file hides why it could not write
+    with atomic_write(path) as part, open(part, "wb") as file:
+        torch.save({"digest": digest, "state": state}, file)
 
 
 def drop_checkpoint(path: Path) -> None:
-    """Remove a checkpoint, and the partial file that a kill may have left beside it."""
+    """Remove a checkpoint."""
     path.unlink(missing_ok=True)
-    for left in path.parent.glob(f".{path.name}.*.part"):
-        left.unlink(missing_ok=True)
