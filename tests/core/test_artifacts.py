@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from project import ROOT
 
 from stamp.core import artifacts
 from stamp.core.errors import UserError
@@ -144,3 +145,21 @@ def test_equal_arrays_are_equal_bytes_in_the_format_of_the_library(tmp_path: Pat
     assert artifacts.array_metadata(path) == metadata
     found = artifacts.read_arrays(path)
     assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
+
+
+def test_a_file_gets_the_users_umask_whatever_wrote_it(tmp_path: Path) -> None:
+    script = """
+import os, sys
+from stamp.core.artifacts import atomic_write
+with atomic_write(sys.argv[1]) as part:
+    os.close(os.open(part, os.O_CREAT | os.O_WRONLY, 0o600))
+"""
+    for mask, mode in ((0o022, 0o644), (0o002, 0o664), (0o077, 0o600)):
+        path = tmp_path / oct(mask)
+        subprocess.run(
+            [sys.executable, "-c", script, str(path)],
+            env={"PYTHONPATH": str(ROOT / "workflow" / "scripts")},
+            check=True,
+            umask=mask,
+        )
+        assert path.stat().st_mode & 0o777 == mode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,35 @@ def test_a_mistake_is_one_line_and_is_forgotten_once_the_job_went_well(tmp_path:
     line = "stamp: model 'm': it broke\n"
     mistake = "raise UserError(\"model 'm': it broke\")"
     assert ended(tmp_path, mistake) == (1, line, line)
-    assert ended(tmp_path, "pass") == (0, "", "")
+    code, said, log = ended(tmp_path, "pass")
+    assert (code, said) == (0, "")
+    assert re.fullmatch(r"done; \d+\.\d s, \d+\.\d s of CPU, [\d,]+ MB\n", log)
+
+
+def test_the_log_of_a_job_that_went_well_is_one_line_of_what_it_did(tmp_path: Path) -> None:
+    body = """
+    from stamp.core.progress import bar, note
+    with bar(None, "m source", 1890) as shown:
+        shown.update(1890)
+    list(bar(range(3), "m", 3, "epoch"))
+    note("loss 0.25")
+    """
+    code, said, log = ended(tmp_path, body.strip())
+    assert (code, said, log.count("\n")) == (0, "", 1)
+    assert re.search(r"; m source: 1,890 images \([\d,]+/s\); m: 3 epochs; loss 0.25; ", log), log
+
+
+def test_a_long_job_says_in_its_log_how_far_it_is_and_nothing_on_the_screen(tmp_path: Path) -> None:
+    body = """
+    from stamp.core import progress
+    progress.PATIENCE = progress.EVERY = 0.0
+    for number in progress.bar(range(5), "m", 5, "epoch"):
+        if number == 3:
+            lines = open("logs/job.log").read().splitlines()
+            raise UserError(lines[-1])
+    """
+    code, said, _ = ended(tmp_path, body.strip())
+    assert code == 1 and said.startswith("stamp: m: ") and "3/5" in said, said
 
 
 def test_any_other_error_is_its_traceback(tmp_path: Path) -> None:

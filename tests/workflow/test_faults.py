@@ -234,6 +234,8 @@ def fails_for_want_of_room(project: FaultyProject, stages: dict[str, list[str]])
         failed = re.search(rf"Error in rule {stage}:", run.text)
         assert failed, (stage, run.text)
         named = [line for line in lines if outputs[0].partition(".")[0].split("/")[-1] in line]
-        assert stage == "download" or any("no space left on the disk" in one for one in named), lines
+        assert stage == "download" or any("no space left on the disk" in one for one in named), (
+            lines
+        )
     filler.unlink()
     project.finish(*targets)

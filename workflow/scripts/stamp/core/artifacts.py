@@ -90,6 +90,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         final.parent.mkdir(parents=True, exist_ok=True)
         _swept(final.parent)
         yield beside
+        os.chmod(beside, 0o666 & ~_umask())  # some libraries keep their files to the user alone
         os.replace(beside, final)
     except UserError:
         raise
@@ -105,6 +106,14 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # where the folder itself can't be
             beside.unlink()
+
+
+@cache
+def _umask() -> int:
+    """The user's umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _about(error: OSError, beside: Path, final: Path) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stamp.core.errors import UserError, suggest
+from stamp.core.progress import note
 
 DEVICES = ("auto", "cuda", "cpu")
 
@@ -54,10 +55,12 @@ def claim(resources: Mapping[str, Any]) -> str:
     Call it before anything asks CUDA for its devices. With fewer free GPUs than jobs it waits.
     """
     if not resources.get("gpu"):
+        note("device cpu")
         return "cpu"
     devices = visible()
     if devices:
         os.environ["CUDA_VISIBLE_DEVICES"] = take(devices, lock_folder())
+    note(f"device cuda {os.environ.get('CUDA_VISIBLE_DEVICES', '')}".rstrip())
     return "cuda"
 
 

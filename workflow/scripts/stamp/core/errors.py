@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stamp.core import progress
+
 MOST = 40  # names that a line lists: timm alone has more than a thousand
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Libraries in Rust keep the system's number in their text only.
@@ -55,10 +57,13 @@ def run(main: Callable[[Any], None], job: Any) -> None:
     """Run a rule's ``main`` and end the process.
 
     A user's mistake, a full disk and code that ends the process itself are one line on the screen
-    and in the rule's log, any other error its traceback. After success the process ends at once:
-    files are written and closed by then, and taking torch apart object by object would cost up to a
-    second of every job.
+    and in the rule's log, any other error its traceback. After success the log holds one line that
+    says what was done, and the process ends at once: files are written and closed by then, and
+    taking torch apart object by object would cost up to a second of every job.
     """
+    logs = _logs(job)
+    _log(job, "")  # what an earlier attempt said is true no more
+    progress.begin_job(logs[0] if logs else None)
     try:
         main(job)
     except UserError as mistake:
@@ -72,8 +77,7 @@ def run(main: Callable[[Any], None], job: Any) -> None:
             _end(job, f"{_written(job)}: no space left on the disk; make room and run again")
         _log(job, traceback.format_exc())
         raise
-    for path in _logs(job):
-        path.unlink(missing_ok=True)  # what an earlier attempt said is true no more
+    _log(job, progress.summary() + "\n")
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

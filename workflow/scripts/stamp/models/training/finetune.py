@@ -27,7 +27,7 @@ from torch import nn
 from torch.nn import functional
 
 from stamp.core.errors import UserError
-from stamp.core.progress import bar
+from stamp.core.progress import bar, note
 from stamp.models.classifier import body_parameters, head_parameters
 from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.finetune import network
@@ -367,6 +367,7 @@ def finetune(
             run.epoch(seed, how.name, shown)
             state = {**run.state(), "origin": dict(loaded.origin)}
             write_checkpoint(how.checkpoint, digest, state)
+    note(f"best of {len(run.curve)} epochs: {run.best_epoch}")
     run.module.load_state_dict(run.best)
     for value in run.module.parameters():
         value.requires_grad_(True)

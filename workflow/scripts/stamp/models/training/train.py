@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from stamp.core.errors import UserError
-from stamp.core.progress import bar
+from stamp.core.progress import bar, note
 from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.train import network
 from stamp.models.training.augment import augment
@@ -151,6 +151,8 @@ class Trainer:
                 schedule.step()
                 total += float(loss.detach())
             losses.append(total / steps)
+        if losses:
+            note(f"loss {losses[-1]:.4g}")
         return losses
 
     def supervised(self, labels: torch.Tensor, what: str) -> list[float]:
