@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from stamp.stats.ranks import centred_ranks, comparisons, mid_ranks, resampled_spearman, spearman
+from stamp.stats.ranks import Sorted, centred_ranks, mid_ranks, resampled_spearman, spearman
 
 few_values = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 12)),
                     elements=st.integers(-3, 3).map(float))  # fmt: skip
@@ -35,10 +35,12 @@ def test_one_row_with_ties_leaves_the_ranks_of_the_others_alone():
 def test_infinities_rank_as_the_extremes_and_tie_with_themselves():
     values = [np.inf, -np.inf, 0.0, np.inf]
     np.testing.assert_array_equal(mid_ranks(values), [3.5, 1, 2, 3.5])
-    np.testing.assert_array_equal(comparisons([values])[0].sum(axis=0), centred_ranks(values))
+    np.testing.assert_array_equal(
+        Sorted.of(values).centred(np.ones((len(values), 1)))[0, :, 0], centred_ranks(values)
+    )
 
 
-@pytest.mark.parametrize("rank", [mid_ranks, lambda row: comparisons([row])])
+@pytest.mark.parametrize("rank", [mid_ranks, Sorted.of])
 def test_nan_is_refused_rather_than_ranked(rank):
     with pytest.raises(ValueError, match="NaN"):
         rank([1.0, np.nan, 2.0])
@@ -106,7 +108,7 @@ def test_a_resample_given_by_counts_equals_ranking_the_repeated_models(seed):
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 6, size=(2, 9)), rng.normal(size=(3, 9))
     counts = rng.integers(0, 4, size=(5, 9))
-    rho = resampled_spearman(comparisons(x), comparisons(y), counts)
+    rho = resampled_spearman(Sorted.of(x), Sorted.of(y), counts)
     assert rho.shape == (5, 2, 3)
     for r, i, j in np.ndindex(rho.shape):
         rows = np.repeat(x[i], counts[r]), np.repeat(y[j], counts[r])

@@ -12,8 +12,8 @@ from scipy.special import ndtri, stdtr
 from stamp.stats.permutations import CHUNK, p_value, permutation_method, shuffles
 from stamp.stats.ranks import (
     Array,
+    Sorted,
     centred_ranks,
-    comparisons,
     rank_correlation,
     resampled_spearman,
     spearman,
@@ -153,14 +153,14 @@ def paired_bootstrap(
     if n == 0 or y.shape[1] != n or resamples < 1:
         raise ValueError(f"cannot resample {x.shape} and {y.shape} {resamples} times")
     draws = np.empty((resamples, len(x), len(y)))
-    x_signs, y_signs = comparisons(x), comparisons(y)
+    x_sorted, y_sorted = Sorted.of(x), Sorted.of(y)
     rows = max(128, CHUNK // (n * (len(x) + len(y))))
     rng = np.random.default_rng([seed, RESAMPLE])
     for start in range(0, resamples, rows):
         size = min(rows, resamples - start)
         drawn = rng.integers(n, size=(size, n)) + np.arange(0, size * n, n)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
-        draws[start : start + size] = resampled_spearman(x_signs, y_signs, counts)
+        draws[start : start + size] = resampled_spearman(x_sorted, y_sorted, counts)
     return Bootstrap(
         rho=spearman(x[:, None], y[None]), draws=draws, valid=(~np.isnan(draws)).sum(axis=0)
     )
@@ -213,7 +213,7 @@ def metric_difference(
 def leave_one_out(x: ArrayLike, y: ArrayLike) -> LeaveOneOut:
     """rho with each model left out in turn; leaving one out is the resample with counts 1 - I."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    rho = resampled_spearman(comparisons(x[None]), comparisons(y[None]), 1 - np.eye(x.size))
+    rho = resampled_spearman(Sorted.of(x), Sorted.of(y), 1 - np.eye(x.size))
     rho = rho[:, 0, 0]
     moved = np.abs(rho - spearman(x, y))
     if np.isnan(moved).all():

@@ -49,12 +49,13 @@ def outranks(draws: ArrayLike) -> Array:
     are NaN where there are none, so a model without scores has NaN in its row and column.
     """
     draws = np.asarray(draws, dtype=np.float64)
-    above = np.empty((len(draws), len(draws)))
-    shared = np.empty_like(above)
     known = ~np.isnan(draws)
+    shared = known.astype(np.float32) @ known.T.astype(np.float32)  # whole numbers below 2**24
+    above = np.zeros(shared.shape)
     for row, mine in enumerate(draws):
-        higher = np.count_nonzero(mine > draws, axis=1)
-        above[row] = higher + 0.5 * np.count_nonzero(mine == draws, axis=1)
-        shared[row] = np.count_nonzero(known[row] & known, axis=1)
+        others = draws[row:]
+        higher = np.count_nonzero(mine > others, axis=1)
+        above[row, row:] = higher + 0.5 * np.count_nonzero(mine == others, axis=1)
+        above[row:, row] = shared[row:, row] - above[row, row:]
     with np.errstate(invalid="ignore"):
         return above / shared

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -58,31 +60,65 @@ def rank_correlation(x: Array, y: Array) -> Array:
     return _ratio((x * y).sum(-1), (x * x).sum(-1), (y * y).sum(-1))
 
 
-def comparisons(values: ArrayLike) -> Array:
-    """sign(v_i - v_j) for each row of [rows, n] values, as [rows, j, i]; equal infinities tie."""
-    values = np.asarray(values, dtype=np.float64)
-    if np.isnan(values).any():
-        raise ValueError("NaN cannot be ranked: drop it first")
-    mine, other = values[:, None, :], values[:, :, None]
-    return (mine > other).astype(np.float64) - (mine < other)
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Rows of values in order: what ranks in any resample of them need, computed once.
+
+    ``order`` sorts each row; of each value ``below`` is how many are smaller, ``through`` how many
+    are smaller or equal.
+    """
+
+    order: NDArray[np.intp]
+    below: NDArray[np.intp]
+    through: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> Sorted:
+        """The rows of [rows, n] values; equal infinities tie."""
+        values = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        if np.isnan(values).any():
+            raise ValueError("NaN cannot be ranked: drop it first")
+        order = np.argsort(values, axis=1)
+        ordered = np.take_along_axis(values, order, axis=1)
+        pairs = list(zip(ordered, values, strict=True))
+        below = [np.searchsorted(row, own, "left") for row, own in pairs]
+        through = [np.searchsorted(row, own, "right") for row, own in pairs]
+        return cls(order, np.array(below), np.array(through))
+
+    def centred(self, counts: Array) -> Array:
+        """Centred ranks in each resample, [rows, n, resamples], of counts [n, resamples].
+
+        Where the counts sum to m, ``2 r_i - (m + 1)`` is how many are smaller less how many are
+        larger, by cumulative sums over the sorted values.
+        """
+        count, resamples = counts.shape
+        total = counts.sum(axis=0)
+        found = np.empty((len(self.order), count, resamples))
+        sums = np.zeros((count + 1, resamples))
+        for row, order in enumerate(self.order):
+            np.cumsum(counts[order], axis=0, out=sums[1:])
+            np.add(sums[self.below[row]], sums[self.through[row]], out=found[row])
+            found[row] -= total
+        return found
 
 
-def resampled_spearman(x: Array, y: Array, counts: ArrayLike) -> Array:
+def resampled_spearman(x: Sorted, y: Sorted, counts: ArrayLike) -> Array:
     """Spearman's rho of each x with each y in each resample: ``[resamples, metrics, targets]``.
 
-    ``x`` and ``y`` are the ``comparisons`` of [metrics, n] and [targets, n] values; ``counts``
-    [resamples, n] says how often each model is in a resample (0 leaves it out). Mid-ranks are
-    those of the resample, without sorting it: where the counts c sum to m,
-    ``2 r_i - (m + 1) = sum_j c_j sign(x_i - x_j)``, one matrix product for all resamples.
-    NaN where a resample leaves one side constant.
+    ``counts`` [resamples, n] says how often each model is in a resample (0 leaves it out). The
+    mid-ranks are those of the resample. NaN where a resample leaves one side constant.
     """
-    counts = np.asarray(counts, dtype=np.float64)
-    x_ranks, y_ranks = counts @ x, counts @ y
-    weighted = counts * x_ranks
-    covariance = np.einsum("mrn,trn->rmt", weighted, y_ranks)
-    x_variance = np.einsum("mrn,mrn->rm", weighted, x_ranks)
-    y_variance = np.einsum("rn,trn,trn->rt", counts, y_ranks, y_ranks)
-    return _ratio(covariance, x_variance[:, :, None], y_variance[:, None, :])
+    weights = np.ascontiguousarray(np.asarray(counts, dtype=np.float64).T)
+    x_ranks, y_ranks = x.centred(weights), y.centred(weights)
+    y_weighted = y_ranks * weights
+    y_variance = (y_weighted * y_ranks).sum(axis=1)
+    found = np.empty((weights.shape[1], len(x_ranks), len(y_ranks)))
+    for at, row in enumerate(x_ranks):
+        variance = (weights * row * row).sum(axis=0)
+        for other, weighted in enumerate(y_weighted):
+            covariance = (row * weighted).sum(axis=0)
+            found[:, at, other] = _ratio(covariance, variance, y_variance[other])
+    return found
 
 
 def _ratio(covariance: Array, x_variance: Array, y_variance: Array) -> Array:

@@ -17,7 +17,7 @@ from stamp.report.outcomes import MEAN, shown_outcomes, values
 from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import FEWEST, percentile_interval
 from stamp.stats.permutations import CHUNK
-from stamp.stats.ranks import comparisons, resampled_spearman, spearman
+from stamp.stats.ranks import Sorted, resampled_spearman, spearman
 
 TABLE = {
     "models": pl.String,
@@ -98,12 +98,12 @@ def cluster_bootstrap(
     """
     count, member = np.unique(families, return_inverse=True)
     rng = np.random.default_rng([seed, CLUSTER])
-    x_signs, y_signs = comparisons(x[None]), comparisons(y[None])
+    x_sorted, y_sorted = Sorted.of(x), Sorted.of(y)
     draws, rows = np.empty(resamples), max(128, CHUNK // x.size)
     for start in range(0, resamples, rows):
         size = min(rows, resamples - start)
         picked = rng.multinomial(len(count), np.full(len(count), 1 / len(count)), size=size)
-        found = resampled_spearman(x_signs, y_signs, picked[:, member])
+        found = resampled_spearman(x_sorted, y_sorted, picked[:, member])
         draws[start : start + size] = found[:, 0, 0]
     return draws
 

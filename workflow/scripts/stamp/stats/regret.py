@@ -1,0 +1,156 @@
+"""What it costs to choose a model by a predictor: expected regret, and choices between close models.
+
+A user has k models and takes the one that the predictor puts first. Regret is how much better the
+best of the k is on the target. Over all subsets of k of n models its mean has a closed form: in the
+order of the predictor, the model at place r (from 0) is the first of a random subset with
+probability ``C(n - 1 - r, k - 1) / C(n, k)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stamp.stats.correlation import percentile_interval
+from stamp.stats.ranks import Array
+
+RESAMPLE = 11  # a tag that keeps the random streams of one seed apart
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How models are drawn again: how often, by which families, at which level and seed."""
+
+    resamples: int = 1000
+    families: Sequence[str] | None = None
+    level: float = 0.95
+    seed: int = 0
+
+
+DEFAULT = Resampling()
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Expected loss in each outcome by picking the first of k by each predictor.
+
+    ``regret``, ``low`` and ``high`` are [predictors, outcomes]; ``random`` [outcomes] is the regret
+    of a random choice; ``draws`` [resamples, predictors, outcomes] serve differences of predictors.
+    """
+
+    k: int
+    n: int
+    regret: Array
+    low: Array
+    high: Array
+    random: Array
+    draws: Array
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePairs:
+    """Pairs of models that a control can't tell apart, and how often the better one is picked."""
+
+    pairs: int
+    right: float  # a tie of the predictor counts half; NaN without pairs
+
+
+def first_of_subset(n: int, k: int) -> Array:
+    """The probability of each place to be the first of a random subset of k of n."""
+    if not 1 <= k <= n:
+        raise ValueError(f"a subset of {k} of {n} models does not exist")
+    found = np.zeros(n)
+    found[0] = k / n
+    for place in range(1, n - k + 1):  # C(n-1-r, k-1) = C(n-r, k-1) (n-r-k+1) / (n-r)
+        found[place] = found[place - 1] * (n - place - k + 1) / (n - place)
+    return found
+
+
+def expected_pick(score: ArrayLike, outcome: ArrayLike, k: int) -> Array:
+    """The mean outcome of the first by ``score`` in a random subset of k, along the last axis.
+
+    Models that tie share their places: one of them is picked at random.
+    """
+    score, outcome = np.broadcast_arrays(
+        np.asarray(score, np.float64), np.asarray(outcome, np.float64)
+    )
+    n = score.shape[-1]
+    order = np.argsort(-score, axis=-1, kind="stable")
+    ordered = np.take_along_axis(score, order, axis=-1)
+    reached = np.take_along_axis(outcome, order, axis=-1)
+    rises = np.concatenate(
+        [np.ones((*score.shape[:-1], 1), bool), ordered[..., 1:] != ordered[..., :-1]], axis=-1
+    )
+    group = (
+        np.cumsum(rises, axis=-1)
+        - 1
+        + n * np.arange(score[..., 0].size).reshape((*score.shape[:-1], 1))
+    )
+    flat, size = group.ravel(), n * max(1, score[..., 0].size)
+    weights = np.broadcast_to(first_of_subset(n, k), score.shape).ravel()
+    counts = np.bincount(flat, minlength=size)
+    means = np.bincount(flat, reached.ravel(), size) / np.maximum(counts, 1)
+    shares = np.bincount(flat, weights, size)
+    return (means * shares).reshape((*score.shape[:-1], n)).sum(axis=-1)
+
+
+def regret(
+    scores: ArrayLike, outcomes: ArrayLike, k: int, resampling: Resampling = DEFAULT
+) -> Regret:
+    """The expected regret of picking the first of k; of a score more should be better.
+
+    ``scores`` are [predictors, n], ``outcomes`` [outcomes, n]. Intervals are percentile intervals
+    over resamples of models, or of whole families where these are given: models of a family
+    succeed and fail together. Resamples of fewer than k models are left out.
+    """
+    scores, outcomes = (np.atleast_2d(np.asarray(one, np.float64)) for one in (scores, outcomes))
+    if np.isnan(scores).any() or np.isnan(outcomes).any():
+        raise ValueError("NaN has no place: drop it first")
+    n = scores.shape[1]
+    rows = [one for one in _resampled(n, resampling) if len(one) >= k]
+    drawn = [_loss(scores[:, one], outcomes[:, one], k) for one in rows]
+    shape = (len(scores), len(outcomes))
+    draws = np.array(drawn) if drawn else np.full((1, *shape), np.nan)
+    ends = percentile_interval(draws, resampling.level)
+    chance = _loss(np.zeros((1, n)), outcomes, k)[0]
+    found = _loss(scores, outcomes, k)
+    return Regret(k, n, found, np.asarray(ends.low), np.asarray(ends.high), chance, draws)
+
+
+def close_pairs(
+    control: ArrayLike, score: ArrayLike, outcome: ArrayLike, margin: ArrayLike
+) -> ClosePairs:
+    """How often ``score`` picks the better of two models whose ``control`` differs by ``margin``.
+
+    ``margin`` is one number, or one per model, of which a pair takes the root of the sum of
+    squares (its standard error). Pairs that tie in the outcome have no better one and do not count.
+    """
+    control, score, outcome = (np.asarray(one, np.float64) for one in (control, score, outcome))
+    first, second = np.triu_indices(len(control), 1)
+    reach = np.asarray(margin, np.float64)
+    limit = reach if reach.ndim == 0 else np.hypot(reach[first], reach[second])
+    near = np.abs(control[first] - control[second]) <= limit
+    better = np.sign(outcome[first] - outcome[second])
+    near &= better != 0
+    said = np.sign(score[first] - score[second])[near]
+    agree = (said * better[near] + 1) / 2
+    return ClosePairs(int(near.sum()), float(agree.mean()) if near.any() else float("nan"))
+
+
+def _loss(scores: Array, outcomes: Array, k: int) -> Array:
+    best = expected_pick(outcomes, outcomes, k)
+    return best - expected_pick(scores[:, None], outcomes[None], k)
+
+
+def _resampled(n: int, how: Resampling) -> list[NDArray[np.intp]]:
+    """Rows of each resample: models drawn with replacement, or families with all their models."""
+    rng = np.random.default_rng([how.seed, RESAMPLE])
+    if how.families is None:
+        return list(rng.integers(n, size=(how.resamples, n)))
+    names, member = np.unique(np.asarray(how.families), return_inverse=True)
+    members = [np.flatnonzero(member == at) for at in range(len(names))]
+    drawn = rng.integers(len(names), size=(how.resamples, len(names)))
+    return [np.concatenate([members[at] for at in row]) for row in drawn]
