@@ -1,4 +1,4 @@
-"""What it costs to choose a model by a predictor: expected regret, and choices between close models.
+"""What choosing a model by a predictor costs: expected regret, and choices of close models.
 
 A user has k models and takes the one that the predictor puts first. Regret is how much better the
 best of the k is on the target. Over all subsets of k of n models its mean has a closed form: in the
