@@ -239,6 +239,16 @@ def test_groups_have_the_papers_sizes() -> None:
     }
 
 
+def test_the_coarse_groups_are_those_of_table_6() -> None:
+    cnn = {"ResNet", "DenseNet", "EfficientNet", "Attention ResNet"}
+    own = [entry for entry in ZOO.values() if entry["objective"] == "CE-Supervised"]
+    assert all(
+        entry["superfamily"] == ("CNN" if entry["family"] in cnn else "ViT/Modern") for entry in own
+    )
+    found = Counter(entry.get("superfamily") for entry in ZOO.values())
+    assert found == {"CNN": 15, "ViT/Modern": 16, None: 44 - 31}
+
+
 def test_every_tag_is_one_that_timm_has_weights_for() -> None:
     published = set(timm.list_pretrained())
     for key, entry in ZOO.items():

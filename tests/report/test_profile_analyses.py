@@ -348,6 +348,47 @@ def test_correlations_within_a_family_use_its_own_models_only(name: str) -> None
         assert row["rho"] == pytest.approx(spearmanr(own, truth)[0])
 
 
+def test_correlations_within_a_superfamily_leave_out_models_that_are_in_none() -> None:
+    data = profiled("identifiability", count=30)
+    coarse = {key: f"group {at % 2}" for at, key in enumerate(sorted(data.models)[:20])}
+    described = {
+        key: {**said, **({"superfamily": coarse[key]} if key in coarse else {})}
+        for key, said in data.models.items()
+    }
+    data = replace(data, models=described)
+    table = identifiability.table(data)
+    keys = [key for key in declared(data) if coarse.get(key) == "group 1"]
+    where = {"models": "declared", "quantity": "centroid_gap", "group": "superfamily"}
+    row = one(table, outcome=STAMP, family="group 1", **where)
+    rho = spearmanr(known(data, "centroid_gap", None, keys), raw(data, keys))[0]
+    assert (row["n"], row["rho"]) == (len(keys), pytest.approx(rho))
+    assert set(table.filter(group="superfamily")["family"]) == {"group 0", "group 1"}
+    assert "within superfamilies: group 0 " in identifiability.sentence(table)
+    assert "superfamilies" not in identifiability.sentence(
+        identifiability.table(profiled("identifiability", count=30))
+    )
+
+
+def test_the_score_of_labeled_pairs_stands_beside_stamp_where_it_is_there() -> None:
+    data = profiled("identifiability", count=30)
+    assert "stamp_labeled" not in identifiability.table(data)["outcome"]
+    labeled = np.random.default_rng(5).normal(size=30)
+    data = replace(data, scores=data.scores.with_columns(stamp_labeled=pl.Series(labeled)))
+    table = identifiability.table(data)
+    keys = declared(data)
+    row = one(
+        table,
+        models="declared",
+        outcome="stamp_labeled",
+        quantity="lipschitz",
+        family=identifiability.POOLED,
+    )
+    of = dict(zip(data.scores["model"], labeled, strict=True))
+    expected = spearmanr(known(data, "lipschitz", None, keys), [of[key] for key in keys])[0]
+    assert (row["n"], row["rho"]) == (len(keys), pytest.approx(expected))
+    assert f"with {row['title']} is {number(row['rho'])}" in identifiability.sentence(table)
+
+
 def test_variants_of_the_proxy_are_named_after_it_by_their_pooled_rho_alone() -> None:
     data = profiled("identifiability", count=30)
     table = identifiability.table(data)

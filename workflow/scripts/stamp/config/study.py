@@ -178,6 +178,11 @@ class Study:
         }
         return {key: names for key, names in found.items() if names}
 
+    @property
+    def for_reference(self) -> dict[str, str]:
+        """The models that are shown but not counted, with the reason."""
+        return {key: model.reference for key, model in self.models.items() if model.reference}
+
     # --- extra inference outputs -----------------------------------------------------------------
 
     @property
