@@ -38,6 +38,7 @@ ANALYSES: dict[str, Analysis] = {
     "baselines": Analysis(reads=("metrics",), options=("mixed",)),
     "bounds": Analysis(profile="bounds"),
     "corruptions": Analysis(reads=("evaluations",)),
+    "cosines": Analysis(profile="cosines", extra_outputs=("embeddings",)),
     "cost": Analysis(reads=("costs", "metrics")),
     "n_pairs": Analysis(reads=("n_pairs",)),
     "failures": Analysis(),
