@@ -23,6 +23,11 @@ from stamp.config.study_file import ExtraOutputSettings
             {"models": ["mixr"]},
             "unknown model 'mixr': did you mean 'mixer'?",
         ),
+        (
+            "studies/small_phantom.yaml",
+            {"statistics": {"selections": {"mine": ["mixr"]}}},
+            "selections.mine: unknown model 'mixr': did you mean 'mixer'?",
+        ),
         ("studies/small_phantom.yaml", {"source": {"dataset": "mnits"}}, "did you mean 'mnist'?"),
     ],
 )

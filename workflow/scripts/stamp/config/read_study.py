@@ -179,6 +179,7 @@ def _models(
     for key in chosen:
         if key not in found:
             raise UserError(f"study '{name}': unknown model '{key}': {suggest(key, found)}")
+    _check_selections(file.statistics.selections, found, f"study '{name}': statistics.selections")
     models = {key: found[key] for key in chosen if key not in reasons}
     if not models:
         raise UserError(f"study '{name}': its zoo has no model that can be scored")
@@ -186,6 +187,18 @@ def _models(
         key: found[key].described | {"reason": reasons[key]} for key in chosen if key in reasons
     }
     return models, plain(listed)
+
+
+def _check_selections(
+    selections: Mapping[str, Sequence[str]], zoo: Mapping[str, Model], where: str
+) -> None:
+    backbones = {model.backbone for model in zoo.values()}
+    for title, keys in selections.items():
+        if title in backbones:
+            raise UserError(f"{where}: '{title}' is a backbone of the zoo: give it another name")
+        for key in keys:
+            if key not in zoo:
+                raise UserError(f"{where}.{title}: unknown model '{key}': {suggest(key, zoo)}")
 
 
 def _check_model(

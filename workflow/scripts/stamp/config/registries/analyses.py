@@ -33,7 +33,7 @@ class Analysis:
 ANALYSES: dict[str, Analysis] = {
     "ablation": Analysis(),
     "alarm": Analysis(options=("delta",)),
-    "backbones": Analysis(),
+    "backbones": Analysis(options=("selections",)),
     # the extra outputs that it reads follow from the study's metrics
     "baselines": Analysis(reads=("metrics",), options=("mixed",)),
     "bounds": Analysis(profile="bounds"),

@@ -76,7 +76,7 @@ def _sets(inputs: ProfileInputs) -> list[PairDistances]:
     if inputs.random_distances(vectors).mean() <= FLAT * np.mean(np.sum(vectors**2, axis=1)):
         raise NotAvailable("the embeddings are nearly constant")
     directions = unit_length(vectors)
-    some = directions.any(axis=1)
+    some = np.any(directions != 0, axis=1)
     sets = []
     for kind in (inputs.design.semantic, "random"):
         a, b = inputs.ends(kind)
