@@ -60,6 +60,20 @@ def test_downloads_are_of_a_data_set_and_of_the_one_that_it_relabels(files: dict
     assert found.downloads("closed") == []
 
 
+def test_a_data_set_may_lie_in_the_folder_of_another(
+    files: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"title": "t", "licence": "l", "citation": "c", "access": "form", "adapter": "chexpert"}
+    files["datasets.yaml"] |= {"first": texts, "second": {**texts, "root": "{first}"}}
+    assert load(files).datasets["second"].root == "data/first"
+    monkeypatch.setenv("STAMP_FIRST_ROOT", "/disk/there")
+    assert load(files).datasets["second"].root == "/disk/there"
+    files["datasets.yaml"]["second"]["root"] = "{frist}"
+    assert "second: root: unknown data set 'frist': did you mean 'first'?" in mistake(files)
+    files["datasets.yaml"]["second"]["root"] = "{second}"
+    assert "second: root: 'second' has no folder of its own" in mistake(files)
+
+
 def test_images_are_fetched_only_where_downloads_are_allowed(files: dict) -> None:
     texts = {"title": "t", "licence": "l", "citation": "c", "adapter": "nih"}
     address = {"images_url": "https://example.org/images"}

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 from configured import digits, mistake, phantom
+from project import ROOT
 
+from stamp.config import plan
+from stamp.config.labels import label_maps
 from stamp.config.registries import analyses
 from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
 from stamp.config.study_file import ExtraOutputSettings
@@ -87,6 +90,19 @@ def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
         "config/studies/small_phantom.yaml: model 'few': contamination: unknown data set "
         "'small_fantom': did you mean 'small_phantom'?"
     )
+
+
+def test_other_labels_of_images_that_a_model_met_count_as_met(files: dict) -> None:
+    sets, target = (
+        files["datasets.yaml"],
+        files["studies/small_phantom.yaml"]["targets"]["external"],
+    )
+    sets["again"] = {**sets[target["dataset"]], "relabels": target["dataset"]}
+    files["zoo/small_phantom.yaml"]["few"]["contamination"] = [target["dataset"]]
+    target["dataset"] = "again"
+    assert phantom(files).contaminated == {"few": ["external"]}
+    del sets["again"]["relabels"]
+    assert phantom(files).contaminated == {}
 
 
 def test_merged_classes_are_of_the_study_and_named_anew(files: dict) -> None:
@@ -254,3 +270,23 @@ def test_words_around_figures_have_a_target_s_name_where_it_has_no_title(files: 
     assert phantom(files).texts["targets"]["external"] == "external"
     target["title"] = "Elsewhere"
     assert phantom(files).texts["targets"]["external"] == "Elsewhere"
+
+
+def test_the_papers_study_reads_targets_as_the_paper_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    found = plan.read_plan(["medical", "medical_paper"])
+    ours, theirs = (found.studies[name] for name in ("medical", "medical_paper"))
+    assert theirs.pairs.mode == "one_per_group" and theirs.pairs.order == "image"
+    sets = {key: found.datasets[target.dataset[0]] for key, target in theirs.targets.items()}
+    assert sets["chexpert"].options == {"splits": ["train"], "uncertain": "zero"}
+    assert sets["vindr"].options["agreement"] == "unanimous"
+    assert sets["vindr"].options["splits"] == ["train", "test"]
+    for key, own in ours.targets.items():
+        assert sets[key].root == found.datasets[own.dataset[0]].root, "the same folder"
+    shared = [label for label, name in label_maps.read("mimic_cxr").items() if label == name]
+    assert sorted(theirs.targets["mimic"].classes["all"]) == sorted(shared)
+    counts = {key: len(target.classes["all"]) for key, target in theirs.targets.items()}
+    assert counts == {"vindr": 9, "chexpert": 7, "mimic": 6, "rsna": 1}, "as the paper prints"
+    assert theirs.contaminated == ours.contaminated, "other labels are no other images"
+    assert theirs.relabelled == ours.relabelled == ["rsna"]
+    assert theirs.statistics.mixed and theirs.statistics.selections == ours.statistics.selections

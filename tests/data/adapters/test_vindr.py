@@ -94,6 +94,23 @@ def test_the_rules_count_the_shipped_table_as_its_votes_say() -> None:
             assert len(positive) == 2666
 
 
+def test_of_the_training_images_those_that_readers_agree_on_may_be_kept(
+    made: tuple[Path, list[str]],
+) -> None:
+    assert len(index(NOWHERE, splits=["train"], train_images="positive")) == 2666
+    any_reader = index(NOWHERE, splits=["train"], train_images="positive", agreement="union")
+    assert len(any_reader) > 2666
+    root, _ = made
+    every, kept = (
+        index(root, splits=["train", "test"], train_images=which) for which in vindr.TRAIN_IMAGES
+    )
+    seen = [any(row[name] == 1 for name in MAP.values()) for row in every.iter_rows(named=True)]
+    expected = every.filter(pl.Series(seen) | (pl.col("split") == "test"))
+    assert kept.equals(expected) and len(kept) < len(every), "test images all stay"
+    with pytest.raises(UserError, match=r"'train_images'.*positive"):
+        index(root, train_images="positve")
+
+
 def test_the_default_is_the_consensus_test_part(made: tuple[Path, list[str]]) -> None:
     root, names = made
     table = index(root)

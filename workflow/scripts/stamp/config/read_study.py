@@ -59,6 +59,7 @@ def read_study(name: str, files: StudyFiles) -> Study:
             for key, target in file.targets.items()
             if all(files.datasets[one].relabels == file.source.dataset for one in target.dataset)
         ],
+        relabels={key: one.relabels for key, one in files.datasets.items() if one.relabels},
         models=models,
         unavailable=unavailable,
         statistics=file.statistics,
