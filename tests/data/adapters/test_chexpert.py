@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from official import chexpert as official
 from PIL import Image
+from project import ROOT
 
 from stamp.config.labels import label_maps as labelmaps
 from stamp.core.errors import UserError
@@ -62,6 +63,21 @@ def test_the_shipped_table_has_all_training_rows_and_frontal_images(tmp_path):
     assert frontal["Atelectasis"].null_count() == 29_863
     unlabeled = [name for name in CLASSES if frontal[name].null_count() == frontal.height]
     assert set(CLASSES) - set(unlabeled) == SHARED
+
+
+@real
+def test_uncertain_labels_of_the_training_frontals_are_as_the_documentation_counts_them(tmp_path):
+    page = (ROOT / "docs" / "medical.md").read_text()
+    options = {"splits": ["train"], "metadata": "shipped"}
+    kept, left = (
+        chexpert.index({**options, "uncertain": policy}, tmp_path, seed=1)
+        for policy in ("zero", "ignore")
+    )
+    for name in sorted(SHARED):
+        assert kept[name].null_count() == 0
+        assert f"| {name} | {kept[name].sum():,} | {left[name].null_count():,} |" in page
+    views = dict(kept["position"].value_counts().iter_rows())
+    assert f"{views['AP']:,} AP, {views['PA']:,} PA" in page
 
 
 @real
