@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from configured import digits, mistake, phantom
+from naming import check_named
 from project import ROOT
 
 from stamp.config import plan
@@ -49,23 +50,23 @@ def test_an_unknown_class_of_a_target_is_suggested(files: dict) -> None:
 
 def test_a_calibration_split_that_is_the_pool_is_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["calibration"]["split"] = "test"
-    assert "must be disjoint from the pool" in mistake(files)
+    check_named(mistake(files), "calibration.split", "pairs.split", "'test'")
 
 
 def test_more_pairs_used_than_drawn_are_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["pairs"]["n_pairs"] = 81
-    assert "pairs.n_pairs 81 is more than pairs.max_pairs 80" in mistake(files)
+    check_named(mistake(files), "pairs.n_pairs", 81, "pairs.max_pairs", 80)
 
 
 def test_a_model_in_two_zoos_is_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["zoo"] = ["small_phantom", "small_digits"]
-    assert "stands in another zoo of study 'small_phantom' too" in mistake(files)
+    check_named(mistake(files), "small_digits.yaml", "study 'small_phantom'")
 
 
 def test_a_reserved_target_name_is_refused(files: dict) -> None:
     study = files["studies/small_phantom.yaml"]
     study["targets"] = {"source": {"dataset": "small_phantom"}}
-    assert "'source' is a reserved name" in mistake(files)
+    check_named(mistake(files), "targets", "'source'", "reserved")
 
 
 def test_a_trained_model_needs_a_train_split(files: dict) -> None:
@@ -86,10 +87,8 @@ def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
     files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_phantom"]
     assert phantom(files).contaminated == {"few": ["external"]}
     files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_fantom"]
-    assert mistake(files) == (
-        "config/studies/small_phantom.yaml: model 'few': contamination: unknown data set "
-        "'small_fantom': did you mean 'small_phantom'?"
-    )
+    where = ("config/studies/small_phantom.yaml", "'few'", "contamination")
+    check_named(mistake(files), *where, "'small_fantom'", "did you mean 'small_phantom'?")
 
 
 def test_other_labels_of_images_that_a_model_met_count_as_met(files: dict) -> None:

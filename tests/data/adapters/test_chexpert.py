@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from naming import check_named
 from official import chexpert as official
 from PIL import Image
 from project import ROOT
@@ -228,6 +229,6 @@ def test_a_strange_label_or_path_is_refused(made, tmp_path):
     cells = text.splitlines()[1].split(",")
     cells[7] = "2.0"
     file.write_text(text.replace(text.splitlines()[1], ",".join(cells)))
-    assert "Cardiomegaly is '2.0' in 1 rows; expected 1, 0, -1 or nothing" in mistake(tmp_path)
+    check_named(mistake(tmp_path), "valid.csv", "Cardiomegaly", "'2.0'", "1 rows", "1, 0, -1")
     file.write_text(text.replace("/valid/", "/train/", 2))
-    assert "2 paths are not of the form valid/patient00001/" in mistake(tmp_path)
+    check_named(mistake(tmp_path), "valid.csv", "2 paths", "valid/patient00001/")

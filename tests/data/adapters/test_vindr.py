@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from naming import check_named
 from tests.official import vindr as official
 
 from stamp.config.labels import label_maps as labelmaps
@@ -233,11 +234,11 @@ def test_an_absent_table_is_named_with_what_to_do(
     with pytest.raises(UserError) as caught:
         vindr.index({}, tmp_path, 0)
     file = tmp_path / "annotations" / "image_labels_test.csv"
-    assert str(caught.value) == f"{file}: no such file; {vindr.HELP}"
+    check_named(str(caught.value), file, "no such file", vindr.HELP)
     monkeypatch.setattr(vindr, "shipped", lambda: None)
     with pytest.raises(UserError) as caught:
         vindr.index({"splits": ["train"], "layout": "kaggle"}, tmp_path, 0)
-    assert str(caught.value) == f"{tmp_path / 'train.csv'}: no such file; {vindr.HELP}"
+    check_named(str(caught.value), tmp_path / "train.csv", "no such file", vindr.HELP)
 
 
 def test_a_mark_that_is_neither_0_nor_1_is_named(tmp_path: Path) -> None:
@@ -246,4 +247,4 @@ def test_a_mark_that_is_neither_0_nor_1_is_named(tmp_path: Path) -> None:
     official.write_csv(file, rows)
     with pytest.raises(UserError) as caught:
         vindr.index({}, tmp_path, 0)
-    assert str(caught.value) == f"{file}: Atelectasis is '2' for image 'a'; expected 0 or 1"
+    check_named(str(caught.value), file, "Atelectasis", "'2'", "image 'a'", "0 or 1")

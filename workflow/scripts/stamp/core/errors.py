@@ -6,7 +6,8 @@ import difflib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,15 @@ def suggest(name: str, options: Iterable[str]) -> str:
         return f"did you mean '{close[0]}'?"
     more = f" and {len(known) - MOST:,} more" if len(known) > MOST else ""
     return f"known: {', '.join(known[:MOST])}{more}" if known else "none is defined"
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Say of which model or file a mistake within is: ``what`` stands before its line."""
+    try:
+        yield
+    except UserError as mistake:
+        raise UserError(f"{what}: {mistake}") from None
 
 
 def run(main: Callable[[Any], None], job: Any) -> None:
