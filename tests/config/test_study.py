@@ -284,6 +284,7 @@ def test_the_papers_study_reads_targets_as_the_paper_does(monkeypatch: pytest.Mo
         assert sets[key].root == found.datasets[own.dataset[0]].root, "the same folder"
     shared = [label for label, name in label_maps.read("mimic_cxr").items() if label == name]
     assert sorted(theirs.targets["mimic"].classes["all"]) == sorted(shared)
+    assert sets["mimic"].options == {"classes": theirs.targets["mimic"].classes["all"]}
     counts = {key: len(target.classes["all"]) for key, target in theirs.targets.items()}
     assert counts == {"vindr": 9, "chexpert": 7, "mimic": 6, "rsna": 1}, "as the paper prints"
     assert theirs.contaminated == ours.contaminated, "other labels are no other images"

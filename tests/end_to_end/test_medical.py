@@ -147,8 +147,9 @@ def paper_study() -> dict[str, Any]:
 def datasets(free: str, gated: str) -> dict[str, Any]:
     """The shipped data sets, with loopback servers in the place of their hosts."""
     shipped = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
-    names = ("nih", "vindr", "chexpert", "rsna", "mimic_cxr", "vindr_paper", "chexpert_paper")
-    chosen = {key: shipped[key] for key in names}
+    own = ("nih", "vindr", "chexpert", "rsna", "mimic_cxr")
+    read = [key for key in shipped if key.endswith("_paper")]
+    chosen = {key: shipped[key] for key in (*own, *read)}
     tables = ["Data_Entry_2017_v2020.csv", "train_val_list.txt", "test_list.txt"]
     archives = [{"name": f"images_00{part}.tar.gz", "unpack": True} for part in (1, 2)]
     chosen["nih"]["files"] = [*archives, *({"name": name} for name in tables)]
