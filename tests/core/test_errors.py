@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from project import ROOT
+
+from stamp.core.errors import UserError, naming
 
 JOB = """
 from types import SimpleNamespace
@@ -44,3 +47,10 @@ def test_any_other_error_is_its_traceback(tmp_path: Path) -> None:
     assert code == 1
     assert log.startswith("Traceback ") and log.endswith("ZeroDivisionError: division by zero\n")
     assert "ZeroDivisionError" in said
+
+
+def test_a_mistake_is_named_by_the_model_that_it_is_of_and_other_errors_are_left_alone() -> None:
+    with pytest.raises(UserError, match=r"^model 'm': no such file$"), naming("model 'm'"):
+        raise UserError("no such file")
+    with pytest.raises(ZeroDivisionError), naming("model 'm'"):
+        _ = 1 / 0
