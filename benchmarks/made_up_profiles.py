@@ -50,6 +50,12 @@ def profile(name: str, quality: float, rng: np.random.Generator) -> list[dict[st
         rows = [entry(key, None, float(m), n=40) for key, m in zip("BACD", means, strict=True)]
         rows += [entry("probability", part, near(0.7)) for part in (*ordering.STEPS, "all")]
         return [*rows, entry("order", None, float(np.all(np.diff(means) >= 0)))]
+    if name == "cosines":
+        delta = near(quality, 0.2)
+        rows = [entry("cosine", part, near(0.5), n=50) for part in ("semantic", "random")]
+        rows += [entry("difference", None, delta - 0.4, low=delta - 0.5, high=delta - 0.3)]
+        rows += [entry("delta", None, delta, low=delta - 0.1, high=delta + 0.1)]
+        return [*rows, entry("log10_p", None, -20 * delta, n=100)]
     if name == "identifiability":
         return [
             entry("centroid_gap", None, near(quality), n=8),

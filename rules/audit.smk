@@ -14,7 +14,7 @@ rule audit:
     input:
         f"{RESULTS}/audit/claims.csv",
         f"{RESULTS}/audit/reproduction.md",
-        [f"{RESULTS}/audit/study.csv"] if FINISHED else [],
+        [f"{RESULTS}/audit/study.csv", f"{RESULTS}/audit/predictors.md"] if FINISHED else [],
 
 
 rule audit_claims:
@@ -43,16 +43,17 @@ rule audit_claims:
 
 
 rule audit_study:
-    """rho, partial rho, n and STAMP of finished studies beside the paper's."""
+    """rho, partial rho, n, STAMP and predictors of finished studies beside the paper's."""
     input:
         tables=PAPER,
     output:
-        report(
+        csv=report(
             f"{RESULTS}/audit/study.csv",
             caption="../workflow/report/audit.rst",
             category="audit",
             labels={"result": "studies beside the paper, table"},
         ),
+        predictors=f"{RESULTS}/audit/predictors.md",
     log:
         f"{RESULTS}/audit/logs/study.log",
     conda:

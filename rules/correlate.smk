@@ -27,6 +27,7 @@ rule collect:
         outcomes=of_study("outcomes"),
         exclude=of_study("calibration", "exclude"),
         contaminated=of_study("contaminated"),
+        for_reference=of_study("for_reference"),
         relabelled=of_study("relabelled"),
         code=code_of("collect.py"),
     script:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from configured import load, mistake
+from naming import check_named
 
 
 def test_an_unknown_adapter_is_suggested(files: dict) -> None:
@@ -40,7 +41,7 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(files: dict) -> 
         assert "images_url: " in mistake(files) and "secret" not in mistake(files)
     del entry["images_url"]
     entry["files"] = [{"name": "../a.zip", "url": "https://example.org/a.zip"}]
-    assert mistake(files).endswith("'../a.zip' is no plain file name")
+    check_named(mistake(files), "config/datasets.yaml: mnist: files", "'../a.zip'")
 
 
 def test_open_data_is_downloaded_and_gated_data_only_on_request(files: dict) -> None:
@@ -64,6 +65,20 @@ def test_downloads_are_of_a_data_set_and_of_the_one_that_it_relabels(files: dict
     found = load(files)
     assert found.downloads("second") == [("first", "a.zip")]
     assert found.downloads("closed") == []
+
+
+def test_a_data_set_may_lie_in_the_folder_of_another(
+    files: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"title": "t", "licence": "l", "citation": "c", "access": "form", "adapter": "chexpert"}
+    files["datasets.yaml"] |= {"first": texts, "second": {**texts, "root": "{first}"}}
+    assert load(files).datasets["second"].root == "data/first"
+    monkeypatch.setenv("STAMP_FIRST_ROOT", "/disk/there")
+    assert load(files).datasets["second"].root == "/disk/there"
+    files["datasets.yaml"]["second"]["root"] = "{frist}"
+    assert "second: root: unknown data set 'frist': did you mean 'first'?" in mistake(files)
+    files["datasets.yaml"]["second"]["root"] = "{second}"
+    check_named(mistake(files), "second: root", "'second'")
 
 
 def test_images_are_fetched_only_where_downloads_are_allowed(files: dict) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from configured import mistake
+from naming import check_named
 
 from stamp.config.documents import read_yaml
 from stamp.core.errors import UserError, suggest
@@ -13,7 +14,7 @@ from stamp.core.errors import UserError, suggest
 
 def test_an_unknown_key_of_the_configuration_is_suggested(files: dict) -> None:
     line = mistake(files, devise="cpu")
-    assert line == "config/config.yaml: unknown key 'devise': did you mean 'device'?"
+    check_named(line, "config/config.yaml", "'devise'", "did you mean 'device'?")
 
 
 def test_a_missing_key_is_named(files: dict) -> None:
@@ -24,7 +25,7 @@ def test_a_missing_key_is_named(files: dict) -> None:
 
 def test_a_key_given_twice_is_refused_with_its_line(files: dict) -> None:
     files["zoo/small_phantom.yaml"] = "a: 1\nb: 2\na: 3\n"
-    assert "small_phantom.yaml, line 3: the key 'a' stands twice" in mistake(files)
+    check_named(mistake(files), "small_phantom.yaml, line 3", "'a'", "twice")
 
 
 def test_broken_yaml_is_refused_with_its_line(files: dict) -> None:
@@ -86,4 +87,4 @@ def test_a_number_in_quotes_and_a_name_listed_twice_are_refused(files: dict) -> 
     assert "pairs.max_pairs: '80' " in mistake(files)
     study["pairs"]["max_pairs"] = 80
     study["zoo"] = ["small_phantom", "small_phantom"]
-    assert "zoo: 'small_phantom' is listed twice" in mistake(files)
+    check_named(mistake(files), "zoo", "'small_phantom'", "twice")

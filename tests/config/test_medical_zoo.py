@@ -208,6 +208,29 @@ def test_pixels_of_torchxrayvision_span_its_range(key: str) -> None:
     assert ends.flatten().tolist() == pytest.approx([-1024, 1024])
 
 
+@pytest.mark.parametrize("shape", [(390, 320), (320, 390), (517, 500), (448, 448)])
+def test_torchxrayvision_sees_the_pixels_of_its_own_transform(shape: tuple[int, int]) -> None:
+    """Its centre crop and its resizing (skimage's), against ours, in gray levels of 256."""
+    xrv = pytest.importorskip("torchxrayvision")
+    width, height = shape
+    rng = np.random.default_rng(3)
+    coarse = Image.fromarray(rng.integers(0, 256, (4, 5), dtype=np.uint8))
+    image = coarse.resize((width, height), Image.Resampling.BICUBIC)
+    theirs = np.asarray(image, dtype=np.float32)[None]
+    for step in (xrv.datasets.XRayCenterCrop(), xrv.datasets.XRayResizer(224)):
+        theirs = step(theirs)
+    own, squeezed = (
+        np.asarray(resize(image, merged(STUDY["preprocessing"], settings)), dtype=np.float64)
+        for settings in (ZOO["txv-dn121-nih"]["load"]["preprocessing"], {})
+    )
+    # they centre by whole pixels before resizing, we after it: up to half a pixel apart
+    assert np.abs(own - theirs[0]).mean() < 1.5
+    if width == height:
+        assert np.array_equal(own, squeezed)
+    elif max(shape) > 1.1 * min(shape):
+        assert np.abs(squeezed - theirs[0]).mean() > 10
+
+
 def test_the_model_without_a_classifier_says_so_and_is_not_faked() -> None:
     pytest.importorskip("torchxrayvision")
     unavailable = {key: e["unavailable"] for key, e in ZOO.items() if "unavailable" in e}
@@ -237,6 +260,16 @@ def test_groups_have_the_papers_sizes() -> None:
         "TorchXRayVision": 4,
         "Radiology foundation": 1,
     }
+
+
+def test_the_coarse_groups_are_those_of_table_6() -> None:
+    cnn = {"ResNet", "DenseNet", "EfficientNet", "Attention ResNet"}
+    own = [entry for entry in ZOO.values() if entry["objective"] == "CE-Supervised"]
+    assert all(
+        entry["superfamily"] == ("CNN" if entry["family"] in cnn else "ViT/Modern") for entry in own
+    )
+    found = Counter(entry.get("superfamily") for entry in ZOO.values())
+    assert found == {"CNN": 15, "ViT/Modern": 16, None: 44 - 31}
 
 
 def test_every_tag_is_one_that_timm_has_weights_for() -> None:

@@ -25,7 +25,8 @@ from stamp.scoring.calibrate import HIGHEST, exclusion, fit_temperature
 
 ZOO = read_zoo(ROOT / "config" / "zoo" / "natural.yaml")
 HEADLESS = {key: entry for key, entry in ZOO.items() if "head" in entry["load"]}
-WORKING = {key: entry for key, entry in ZOO.items() if key not in HEADLESS}
+SHOWN = {key: entry for key, entry in ZOO.items() if "reference" in entry}
+WORKING = {key: entry for key, entry in ZOO.items() if key not in {*HEADLESS, *SHOWN}}
 TAGGED = {key: entry["load"] for key, entry in ZOO.items() if "url" not in entry["load"]}
 
 TAGS = {
@@ -51,10 +52,23 @@ MILLIONS = {
 }
 
 
-def test_the_models_are_the_27_tags_and_five_without_a_head() -> None:
+def test_the_models_are_the_27_tags_vit_tiny_for_reference_and_five_without_a_head() -> None:
     assert {entry["load"]["name"] for entry in WORKING.values()} == TAGS
     assert len(WORKING) == len(TAGS) == 27
-    assert len({entry["label"] for entry in ZOO.values()}) == len(ZOO) == 32
+    assert [entry["label"] for entry in SHOWN.values()] == ["ViT-Tiny/16"]
+    assert len(HEADLESS) == 5
+    assert len({entry["label"] for entry in ZOO.values()}) == len(ZOO) == 33
+
+
+def test_supervised_models_are_cnns_or_modern_by_their_family() -> None:
+    cnn = {"ResNet", "DenseNet", "EfficientNet", "RegNet"}
+    for entry in (*WORKING.values(), *SHOWN.values()):
+        assert entry["superfamily"] == ("CNN" if entry["family"] in cnn else "ViT/Modern")
+    assert Counter(entry["superfamily"] for entry in WORKING.values()) == {
+        "CNN": 11,
+        "ViT/Modern": 16,
+    }
+    assert not any("superfamily" in entry for entry in HEADLESS.values())
 
 
 @pytest.mark.parametrize("key", TAGGED)

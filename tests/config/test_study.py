@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 from configured import digits, mistake, phantom
+from naming import check_named
+from project import ROOT
 
+from stamp.config import plan
+from stamp.config.labels import label_maps
 from stamp.config.registries import analyses
 from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
 from stamp.config.study_file import ExtraOutputSettings
@@ -22,6 +26,11 @@ from stamp.config.study_file import ExtraOutputSettings
             "studies/small_phantom.yaml",
             {"models": ["mixr"]},
             "unknown model 'mixr': did you mean 'mixer'?",
+        ),
+        (
+            "studies/small_phantom.yaml",
+            {"statistics": {"selections": {"mine": ["mixr"]}}},
+            "selections.mine: unknown model 'mixr': did you mean 'mixer'?",
         ),
         ("studies/small_phantom.yaml", {"source": {"dataset": "mnits"}}, "did you mean 'mnist'?"),
     ],
@@ -62,23 +71,23 @@ def test_an_unknown_class_of_a_target_is_suggested(files: dict) -> None:
 
 def test_a_calibration_split_that_is_the_pool_is_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["calibration"]["split"] = "test"
-    assert "must be disjoint from the pool" in mistake(files)
+    check_named(mistake(files), "calibration.split", "pairs.split", "'test'")
 
 
 def test_more_pairs_used_than_drawn_are_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["pairs"]["n_pairs"] = 81
-    assert "pairs.n_pairs 81 is more than pairs.max_pairs 80" in mistake(files)
+    check_named(mistake(files), "pairs.n_pairs", 81, "pairs.max_pairs", 80)
 
 
 def test_a_model_in_two_zoos_is_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["zoo"] = ["small_phantom", "small_digits"]
-    assert "stands in another zoo of study 'small_phantom' too" in mistake(files)
+    check_named(mistake(files), "small_digits.yaml", "study 'small_phantom'")
 
 
 def test_a_reserved_target_name_is_refused(files: dict) -> None:
     study = files["studies/small_phantom.yaml"]
     study["targets"] = {"source": {"dataset": "small_phantom"}}
-    assert "'source' is a reserved name" in mistake(files)
+    check_named(mistake(files), "targets", "'source'", "reserved")
 
 
 def test_a_trained_model_needs_a_train_split(files: dict) -> None:
@@ -99,10 +108,21 @@ def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
     files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_phantom"]
     assert phantom(files).contaminated == {"few": ["external"]}
     files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_fantom"]
-    assert mistake(files) == (
-        "config/studies/small_phantom.yaml: model 'few': contamination: unknown data set "
-        "'small_fantom': did you mean 'small_phantom'?"
+    where = ("config/studies/small_phantom.yaml", "'few'", "contamination")
+    check_named(mistake(files), *where, "'small_fantom'", "did you mean 'small_phantom'?")
+
+
+def test_other_labels_of_images_that_a_model_met_count_as_met(files: dict) -> None:
+    sets, target = (
+        files["datasets.yaml"],
+        files["studies/small_phantom.yaml"]["targets"]["external"],
     )
+    sets["again"] = {**sets[target["dataset"]], "relabels": target["dataset"]}
+    files["zoo/small_phantom.yaml"]["few"]["contamination"] = [target["dataset"]]
+    target["dataset"] = "again"
+    assert phantom(files).contaminated == {"few": ["external"]}
+    del sets["again"]["relabels"]
+    assert phantom(files).contaminated == {}
 
 
 def test_merged_classes_are_of_the_study_and_named_anew(files: dict) -> None:
@@ -270,3 +290,24 @@ def test_words_around_figures_have_a_target_s_name_where_it_has_no_title(files: 
     assert phantom(files).texts["targets"]["external"] == "external"
     target["title"] = "Elsewhere"
     assert phantom(files).texts["targets"]["external"] == "Elsewhere"
+
+
+def test_the_papers_study_reads_targets_as_the_paper_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    found = plan.read_plan(["medical", "medical_paper"])
+    ours, theirs = (found.studies[name] for name in ("medical", "medical_paper"))
+    assert theirs.pairs.mode == "one_per_group" and theirs.pairs.order == "image"
+    sets = {key: found.datasets[target.dataset[0]] for key, target in theirs.targets.items()}
+    assert sets["chexpert"].options == {"splits": ["train"], "uncertain": "zero"}
+    assert sets["vindr"].options["agreement"] == "unanimous"
+    assert sets["vindr"].options["splits"] == ["train", "test"]
+    for key, own in ours.targets.items():
+        assert sets[key].root == found.datasets[own.dataset[0]].root, "the same folder"
+    shared = [label for label, name in label_maps.read("mimic_cxr").items() if label == name]
+    assert sorted(theirs.targets["mimic"].classes["all"]) == sorted(shared)
+    assert sets["mimic"].options == {"classes": theirs.targets["mimic"].classes["all"]}
+    counts = {key: len(target.classes["all"]) for key, target in theirs.targets.items()}
+    assert counts == {"vindr": 9, "chexpert": 7, "mimic": 6, "rsna": 1}, "as the paper prints"
+    assert theirs.contaminated == ours.contaminated, "other labels are no other images"
+    assert theirs.relabelled == ours.relabelled == ["rsna"]
+    assert theirs.statistics.mixed and theirs.statistics.selections == ours.statistics.selections

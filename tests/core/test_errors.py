@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from project import ROOT
 
+from stamp.core.errors import UserError, naming
+
 JOB = """
 from types import SimpleNamespace
 from stamp.core.errors import UserError, run
@@ -111,3 +113,10 @@ def test_a_full_disk_is_one_line_in_any_librarys_words(tmp_path: Path, body: str
 def test_a_log_that_can_not_be_written_hides_nothing(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file where the folder would be")
     assert ended(tmp_path, "raise UserError('it broke')") == (1, "stamp: it broke\n", "")
+
+
+def test_a_mistake_is_named_by_the_model_that_it_is_of_and_other_errors_are_left_alone() -> None:
+    with pytest.raises(UserError, match=r"^model 'm': no such file$"), naming("model 'm'"):
+        raise UserError("no such file")
+    with pytest.raises(ZeroDivisionError), naming("model 'm'"):
+        _ = 1 / 0

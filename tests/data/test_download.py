@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from naming import check_named
 from servers import Server
 
 from stamp.core.errors import UserError
@@ -60,10 +61,8 @@ def test_missing_images_that_may_not_be_fetched_come_with_instructions(tmp_path:
     paths = [str(tmp_path / "images" / name) for name in ("a.png", "b.png")]
     with pytest.raises(UserError) as caught:
         collection.complete("d", paths, tmp_path, None, "form", "fill in the form")
-    assert str(caught.value) == (
-        f"data set 'd': 2 of 2 images are missing in {tmp_path}, first images/a.png; "
-        "fill in the form"
-    )
+    what = ("data set 'd'", "2 of 2", tmp_path, "images/a.png", "fill in the form")
+    check_named(str(caught.value), *what)
 
 
 def test_absent_paths_are_found_however_folders_alternate(

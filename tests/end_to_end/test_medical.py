@@ -39,6 +39,7 @@ RECIPE = {
 }
 SOME = ["Effusion", "Edema", "Cardiomegaly", "Pneumothorax", "Pneumonia"]
 MODELS = ("resnet", "cbam", "published", "probe", "txv", "some")
+PAPERS = ("published", "txv")  # of these, the models of the study by the paper's reading
 GRAY = {"mean": [0.5], "std": [0.25]}
 
 
@@ -71,6 +72,7 @@ def weights(folder: Path) -> dict[str, Path]:
 def zoo(files: dict[str, Path], url: str) -> dict[str, Any]:
     about = {
         "family": "small",
+        "superfamily": "CNN",
         "objective": "CE-supervised",
         "regime": "NIH-CNN",
         "trained_on": ["train"],
@@ -92,6 +94,7 @@ def zoo(files: dict[str, Path], url: str) -> dict[str, Any]:
             "source": "torchxrayvision",
             "weights": "densenet121-res224-nih",
             "file": str(files["txv"]),
+            "preprocessing": {"crop": 1.0},
         },
         "some": {
             "source": "checkpoint",
@@ -119,20 +122,40 @@ def study() -> dict[str, Any]:
     document["calibration"]["n_images"] = 20
     document["extra_outputs"] = {"images": 24}
     document["zoo"] = ["mini"]
-    document["statistics"] = {"permutations": 200, "resamples": 200, "minimum": 3}
+    document["statistics"] = {
+        "permutations": 200,
+        "resamples": 200,
+        "minimum": 3,
+        "selections": {"four": list(MODELS[:4])},
+    }
+    return document
+
+
+def paper_study() -> dict[str, Any]:
+    """The shipped study by the paper's reading, with two models and few analyses."""
+    document = yaml.safe_load((ROOT / "config/studies/medical_paper.yaml").read_text())
+    small = study()
+    for key in ("preprocessing", "pairs", "calibration", "zoo", "statistics", "extra_outputs"):
+        document[key] = small[key]
+    shipped = yaml.safe_load((ROOT / "config/studies/medical_paper.yaml").read_text())["pairs"]
+    document["pairs"] |= {key: shipped[key] for key in ("split", "mode", "order")}
+    document["statistics"] = {**small["statistics"], "mixed": True}
+    document |= {"models": list(PAPERS), "metrics": ["entropy"], "analyses": ["baselines"]}
     return document
 
 
 def datasets(free: str, gated: str) -> dict[str, Any]:
     """The shipped data sets, with loopback servers in the place of their hosts."""
     shipped = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
-    chosen = {key: shipped[key] for key in ("nih", "vindr", "chexpert", "rsna", "mimic_cxr")}
+    own = ("nih", "vindr", "chexpert", "rsna", "mimic_cxr")
+    read = [key for key in shipped if key.endswith("_paper")]
+    chosen = {key: shipped[key] for key in (*own, *read)}
     tables = ["Data_Entry_2017_v2020.csv", "train_val_list.txt", "test_list.txt"]
     archives = [{"name": f"images_00{part}.tar.gz", "unpack": True} for part in (1, 2)]
     chosen["nih"]["files"] = [*archives, *({"name": name} for name in tables)]
     chosen["nih"]["options"] = {"val": 0.2, "calibration": 0.2}
     for key, entry in chosen.items():
-        url = f"{free if key == 'nih' else gated}/{key}"
+        url = f"{free if key == 'nih' else gated}/{key.removesuffix('_paper')}"
         entry["download"] = entry["access"] != "form"
         for file in entry.get("files", []):
             file.pop("md5", None)
@@ -206,7 +229,8 @@ def done(folder: Path) -> Iterator[Done]:
         netrc.chmod(0o600)
         for name, value in settings.items():
             patch.setenv(name, value)
-        project = Project.create(folder / "project", {"medical": study()})
+        studies = {"medical": study(), "medical_paper": paper_study()}
+        project = Project.create(folder / "project", studies)
         addresses = [server.url("").rstrip("/") for server in (free, gated)]
         project.write("zoo/mini.yaml", zoo(files, f"{addresses[0]}/weights/vit.safetensors"))
         project.write("datasets.yaml", datasets(*addresses))
@@ -268,6 +292,45 @@ def test_nodules_and_masses_are_one_class_of_vindr(done: Done) -> None:
         ]
         truth = view["Nodule/Mass"].to_numpy()
         assert values["Nodule/Mass"]["value"] == pytest.approx(roc_auc_score(truth, z.max(axis=1)))
+
+
+def test_the_paper_s_targets_are_other_labels_of_the_same_pictures(done: Done) -> None:
+    found = {
+        key: pl.read_parquet(done.project.result(f"medical_paper/views/{key}.parquet"))
+        for key in ("vindr", "chexpert", "mimic")
+    }
+    assert set(found["chexpert"]["split"]) == {"train"}
+    seven = found["chexpert"].select(set(CLASSES) & set(found["chexpert"].columns))
+    assert not any(0 < seven[name].null_count() < len(seven) for name in seven.columns)
+    vindr = found["vindr"]
+    labeled = [name for name in (*CLASSES, "Nodule/Mass") if vindr[name].null_count() < len(vindr)]
+    seen = vindr.select(pl.any_horizontal(pl.col(labeled) == 1)).to_series()
+    assert set(vindr["split"]) == {"train", "test"}
+    assert seen.filter(vindr["split"] == "train").all()
+    assert not seen.filter(vindr["split"] == "test").all()
+    table = pl.read_csv(
+        done.project.result("medical_paper/statistics/evaluations.csv"), infer_schema_length=None
+    )
+    rows = table.filter((pl.col("view") == "mimic") & (pl.col("model") == "published"))
+    known = set(rows.drop_nulls("value")["class"]) - {"macro"}
+    assert known and "Effusion" not in known
+    board = pl.read_csv(done.project.result("medical_paper/leaderboard.csv"))
+    flags = dict(board.select("model", "flags").iter_rows())
+    assert "trained or selected on chexpert" in flags["txv"], "though its labels are others"
+    baselines = pl.read_csv(done.project.result("medical_paper/analyses/baselines.csv"))
+    assert "mixed" in baselines["models"]
+
+
+def test_the_paper_s_groups_and_checks_come_out_of_a_run(done: Done) -> None:
+    groups = done.read("analyses/identifiability.csv")
+    assert set(groups.drop_nulls("group")["group"]) == {"family", "superfamily"}
+    assert "stamp_labeled" in groups["outcome"]
+    selected = done.read("analyses/backbones.csv").filter(pl.col("backbone") == "four")
+    assert set(selected.filter(pl.col("models") == "all")["n"]) == {4}
+    cosines = done.read("analyses/cosines_models.csv")
+    assert cosines["delta"].null_count() == 0 and set(cosines["model"]) == set(MODELS)
+    row = done.read("analyses/cosines.csv").row(0, named=True)
+    assert row["n"] == 6 and row["count"] == (cosines["difference"] > 0).sum()
 
 
 def test_rsna_has_no_training_image_and_is_not_in_the_mean(done: Done) -> None:

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from stamp.paper.attainable import nearest_spearman, spearman_values, tied_spearman
-from stamp.paper.claims import DIFFERS, IMPOSSIBLE, NOT_CHECKABLE, REPRODUCED, Claim, Text
+from stamp.paper.claims import (
+    DIFFERS,
+    IMPOSSIBLE,
+    NOT_CHECKABLE,
+    REPRODUCED,
+    Claim,
+    Text,
+    measured,
+    several,
+)
 from stamp.paper.printed_tables import Paper, read, values
 from stamp.paper.themes import (
     consistency,
@@ -127,7 +136,43 @@ def test_regimes_that_are_said_not_to_differ_do():
     assert f"{exact:.4f}" in claim.note
 
 
+def test_one_model_in_two_regimes_gives_both_printed_means_and_spreads():
+    table = dict(PAPER.table("stamp_main").select("architecture", "stamp").iter_rows())
+    found = strata.regimes(PAPER)
+    mixer = float(table["MLP-Mixer-B/16"])
+    vit, meta = np.append(found["NIH-ViT"], mixer), found["NIH-Meta"]
+    assert (round(vit.mean(), 3), round(vit.std(), 3)) == (0.793, 0.007)
+    assert (round(meta.mean(), 3), round(meta.std(), 3)) == (0.784, 0.006)
+    assert mixer in meta
+    assert round(meta[meta != mixer].mean(), 3) != 0.784, "without it that one does not come out"
+    others = [
+        found[name] for name in ("NIH-CNN", "NIH-Meta", "Foundation probe", "TorchXRayVision")
+    ]
+    h = stats.kruskal(vit, *others).statistic
+    assert h == pytest.approx(29.2, abs=0.05)
+    for start in ("Mean STAMP of NIH-ViT", "Spread of STAMP of NIH-ViT"):
+        claim = of("strata", start)
+        assert claim.verdict == DIFFERS
+        assert "counted twice" in claim.note
+        assert f"n = 11, mean {vit.mean():.4f}" in claim.note
+    assert f"{h:.2f}" in of("strata", "Kruskal-Wallis H of the regimes").note
+
+
 # intervals
+
+
+def test_an_allowance_stands_in_the_note_where_it_decides_the_verdict():
+    claim = of("intervals", "p of STAMP on RSNA")
+    low, high = (float(part) for part in claim.recomputed.split(" to "))
+    assert high < 0.0435, "by itself it does not print as 0.044"
+    assert claim.verdict == REPRODUCED
+    error = 3 * math.sqrt(0.04 * 0.96 / 10_000)
+    assert f"allowance of {error:.2g}" in claim.note
+    assert high + error > 0.0435 > low
+    near, far = Text("p", "1", "0.044"), Text("p", "1", "0.050")
+    assert "allowance" not in measured(near, 0.044, tolerance=0.01).note, "it is not needed"
+    assert "allowance" not in measured(far, 0.02, tolerance=0.01).note, "it does not suffice"
+    assert "allowance" in several(Text("p", "1", "[0.10, 0.20]"), [0.1, 0.21], tolerance=0.01).note
 
 
 def test_natural_intervals_are_fishers_and_most_medical_ones_are_not():

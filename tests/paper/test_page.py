@@ -8,9 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stamp.config.registries.metrics import METRICS
 from stamp.core.artifacts import write_table
 from stamp.core.errors import UserError
 from stamp.data.label_tables import shipped
+from stamp.paper import predictor_table
 from stamp.paper.audit_claims import THEMES, audit
 from stamp.paper.audit_inputs import finished_studies, training_list
 from stamp.paper.audit_study import beside
@@ -111,6 +113,55 @@ def test_a_finished_study_stands_beside_the_paper(results):
     assert rows["natural", "n", "ObjectNet"][4:6] == ("27", 26.0)
     assert not any("Mine" in key or "Mean of targets" in key for key in rows)
     assert ("medical", "partial rho", "RSNA (macro)") not in rows, "the paper prints none"
+
+
+def predictors(results: Path, rows: list[tuple]) -> Path:
+    """The table of predictors of a finished study: models, outcome, predictor, n, common, rho."""
+    names = ("models", "outcome", "predictor", "n", "common", "rho")
+    table = pl.DataFrame(rows, schema=names, orient="row")
+    write_table(results / "medical" / "analyses" / "baselines.csv", table, {})
+    return results / "medical"
+
+
+def test_predictors_stand_in_the_layout_of_table_2_over_their_own_and_over_common_models(results):
+    targets = ("vindr", "chexpert", "rsna", "mimic")
+    own = [("mixed", key, "entropy", 40 + at, False, at / 10) for at, key in enumerate(targets)]
+    shared = [("declared", key, "entropy", 31, True, -0.5) for key in targets]
+    lost = [("declared", key, "mc_dropout", 12, False, 0.9) for key in targets]
+    folder = predictors(results, [*own, *shared, *lost, ("mixed", "mean", "entropy", 40, False, 1)])
+    text = predictor_table.page(PAPER, [folder])
+    assert "| Entropy | src | -.242 | -.126 | +.030 | -.186 | -.131 | 40 |" in text, "as printed"
+    assert "| Entropy | src | +0.000 | +0.100 | +0.200 | +0.300 | +0.150 | 40-43 |" in text
+    assert "| Entropy | src | -0.500 | -0.500 | -0.500 | -0.500 | -0.500 | 31 |" in text
+    assert text.count("| MC Dropout |") == 1, "one that few models have is in no common set"
+    found = beside(PAPER, [folder])
+    rows = {(row[1], row[2], row[3]): row for row in found.iter_rows() if "Entropy" in row[1]}
+    assert rows["rho of Entropy", "chexpert", "mixed"][4:] == ("-.126", 0.1, 0.1 + 0.126)
+    assert rows["rho of Entropy", "average", "mixed"][4:6] == ("-.131", pytest.approx(0.15))
+    assert rows["rho of Entropy", "average", "declared"][5] == -0.5
+    assert len(rows) == 10
+
+
+def test_without_the_papers_layout_a_study_is_told_how_to_get_it(results):
+    folder = predictors(results, [("declared", "vindr", "stamp", 31, True, 0.5)])
+    text = predictor_table.page(PAPER, [folder])
+    assert "`mixed: true`" in text
+    assert "| STAMP (ours) | src | +0.500 | - | - | - | - | 31 |" in text
+
+
+def test_every_method_of_table_2_has_a_predictor_of_ours():
+    known = {metric.name for metric in METRICS} | {"stamp", "source_metric"}
+    assert (
+        list(predictor_table.PREDICTORS) == PAPER.table(predictor_table.TABLE)["method"].to_list()
+    )
+    assert set(predictor_table.PREDICTORS.values()) <= known
+
+
+def test_a_changed_table_of_predictors_is_noticed(results):
+    before = finished_studies(results)
+    predictors(results, [("declared", "vindr", "stamp", 31, True, 0.5)])
+    after = finished_studies(results)
+    assert before["medical"] != after["medical"] and before["natural"] == after["natural"]
 
 
 def test_a_missing_number_of_a_study_stays_missing(results):

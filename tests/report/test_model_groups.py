@@ -342,6 +342,34 @@ def test_ties_are_said_and_give_no_least_p() -> None:
     assert ", ties" in backbones.sentence(backbones.table(data))
 
 
+SIX = ["clip-b16", "deit-base", "dino-b16", "mae-b16", "mocov3-b16", "vit-base"]
+
+
+def test_a_named_selection_is_compared_like_a_backbone_and_beside_it() -> None:
+    """The six checkpoints that the paper's controlled comparison lists, of eight ViT-B/16."""
+    for name in ("medical", "medical_paper"):
+        document = yaml.safe_load((ROOT / "config" / "studies" / f"{name}.yaml").read_text())
+        named = document["statistics"]["selections"]
+        assert [sorted(keys) for keys in named.values()] == [SIX]
+    (title,) = named
+    plain, data = study(), replaced(study(), options={"selections": named})
+    assert backbones.shared(data) == {**backbones.shared(plain), title: SIX}
+    table = backbones.table(data)
+    row = one(table, models="declared", backbone=title, outcome="vindr")
+    assert (row["n"], row["ids"], row["orders"]) == (6, ", ".join(SIX), math.factorial(6))
+    x, y = [SCORES[key] for key in SIX], [outcome(data, "vindr")[key] for key in SIX]
+    assert row["rho"] == pytest.approx(stats.spearmanr(x, y)[0])
+    assert table.filter(pl.col("backbone") != title).equals(backbones.table(plain))
+    models = backbones.models(data)
+    assert set(models.filter(pl.col("stratum") == title)["model"]) == set(SIX)
+    assert models.filter(pl.col("stratum") != title).equals(backbones.models(plain))
+    figure = FIGURES["backbones"].draw(table, models, data.texts)
+    assert set(artists(axes_of(figure, f"{title}:vindr"), "point")) == set(SIX)
+    some = study(keys=SIX[:4])
+    some = replaced(some, options={"selections": {"a list": [*SIX, "resnet18"]}})
+    assert backbones.shared(some)["a list"] == SIX[:4], "those that the study scores"
+
+
 def test_few_models_of_a_backbone_are_listed_with_the_reason() -> None:
     table = backbones.table(study())
     row = one(table, models="declared", backbone="ViT-B/14", outcome="mean")

@@ -23,6 +23,7 @@ from stamp.config.registries.analyses import ANALYSES
 from stamp.core.artifacts import write_table
 from stamp.report import analyses
 from stamp.report.analyses.bounds import table as bounds
+from stamp.report.analyses.cosines import table as cosines
 from stamp.report.analyses.gaps import figure as gaps_figure
 from stamp.report.analyses.gaps import table as gaps
 from stamp.report.analyses.identifiability import table as identifiability
@@ -43,6 +44,7 @@ from stamp.stats.ridge import ALPHAS, fit
 
 MODULES: dict[str, ModuleType] = {
     "bounds": bounds,
+    "cosines": cosines,
     "gaps": gaps,
     "identifiability": identifiability,
     "layers": layers,
@@ -161,6 +163,8 @@ def test_a_study_that_lacks_something_gets_reasons_and_a_sentence(
         assert module.sentence(table).startswith("No ")
     if "rho" in table.columns and name not in ("seeds", "motif"):
         lost = table.filter(pl.col("rho").is_null())
+        if name == "cosines":  # its first rows count models
+            lost = lost.filter(pl.col("count").is_null())
         assert lost["reason"].is_not_null().all()
 
 
@@ -348,6 +352,47 @@ def test_correlations_within_a_family_use_its_own_models_only(name: str) -> None
         assert row["rho"] == pytest.approx(spearmanr(own, truth)[0])
 
 
+def test_correlations_within_a_superfamily_leave_out_models_that_are_in_none() -> None:
+    data = profiled("identifiability", count=30)
+    coarse = {key: f"group {at % 2}" for at, key in enumerate(sorted(data.models)[:20])}
+    described = {
+        key: {**said, **({"superfamily": coarse[key]} if key in coarse else {})}
+        for key, said in data.models.items()
+    }
+    data = replace(data, models=described)
+    table = identifiability.table(data)
+    keys = [key for key in declared(data) if coarse.get(key) == "group 1"]
+    where = {"models": "declared", "quantity": "centroid_gap", "group": "superfamily"}
+    row = one(table, outcome=STAMP, family="group 1", **where)
+    rho = spearmanr(known(data, "centroid_gap", None, keys), raw(data, keys))[0]
+    assert (row["n"], row["rho"]) == (len(keys), pytest.approx(rho))
+    assert set(table.filter(group="superfamily")["family"]) == {"group 0", "group 1"}
+    assert "within superfamilies: group 0 " in identifiability.sentence(table)
+    assert "superfamilies" not in identifiability.sentence(
+        identifiability.table(profiled("identifiability", count=30))
+    )
+
+
+def test_the_score_of_labeled_pairs_stands_beside_stamp_where_it_is_there() -> None:
+    data = profiled("identifiability", count=30)
+    assert "stamp_labeled" not in identifiability.table(data)["outcome"]
+    labeled = np.random.default_rng(5).normal(size=30)
+    data = replace(data, scores=data.scores.with_columns(stamp_labeled=pl.Series(labeled)))
+    table = identifiability.table(data)
+    keys = declared(data)
+    row = one(
+        table,
+        models="declared",
+        outcome="stamp_labeled",
+        quantity="lipschitz",
+        family=identifiability.POOLED,
+    )
+    of = dict(zip(data.scores["model"], labeled, strict=True))
+    expected = spearmanr(known(data, "lipschitz", None, keys), [of[key] for key in keys])[0]
+    assert (row["n"], row["rho"]) == (len(keys), pytest.approx(expected))
+    assert f"with {row['title']} is {number(row['rho'])}" in identifiability.sentence(table)
+
+
 def test_variants_of_the_proxy_are_named_after_it_by_their_pooled_rho_alone() -> None:
     data = profiled("identifiability", count=30)
     table = identifiability.table(data)
@@ -372,6 +417,29 @@ def test_variants_that_no_model_has_are_not_named(gone: str) -> None:
     assert ("No Lipschitz proxy: none." in said) == (gone == "lipschitz")
     assert ("Jacobian" in said) == (gone == "lipschitz")
     assert ("Its variants: " in said) == (gone != "lipschitz_")
+
+
+def test_models_whose_semantic_pairs_are_more_alike_are_counted_and_the_others_named() -> None:
+    data = profiled("cosines", missing=1, count=20)
+    keys = [key for key in declared(data) if not np.isnan(known(data, "delta", None, [key])[0])]
+    gap, delta = (known(data, name, None, keys) for name in ("difference", "delta"))
+    table = cosines.table(data)
+    row = one(table, models="declared", what=cosines.COUNT)
+    assert 0 < (gap > 0).sum() < len(keys), "the made-up study has both kinds"
+    assert (row["n"], row["count"]) == (len(keys), (gap > 0).sum())
+    assert row["share"] == pytest.approx(np.mean(gap > 0))
+    assert set(row["exceptions"].split(", ")) == {
+        key for key, own in zip(keys, gap, strict=True) if own <= 0
+    }
+    assert (row["delta_least"], row["delta_largest"]) == (delta.min(), delta.max())
+    assert row["log10_p_largest"] == max(known(data, "log10_p", None, keys))
+    rho = spearmanr(delta, values(data.outcomes, "plain", keys))[0]
+    own = one(table, models="declared", quantity="delta", outcome="plain")
+    assert (own["n"], own["rho"]) == (len(keys), pytest.approx(rho))
+    said = cosines.sentence(table)
+    assert f"In {row['count']} of {row['n']} models" in said and row["exceptions"] in said
+    lost = cosines.models(data).filter(pl.col("delta").is_null())
+    assert lost["reason"].to_list() == ["no such layer"]
 
 
 def test_the_index_is_below_one_only_for_scores_above_four_fifths() -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.spatial.distance import cosine
 from scipy.special import expit, logit, softmax
+from scipy.stats import mannwhitneyu
 
 import model_profile
 from stamp.core.artifacts import (
@@ -374,6 +376,85 @@ def test_layers_that_a_network_lacks_have_the_reason(tmp_path: Path) -> None:
     table = study.profile("layers")
     assert value(table, "raw", "early")["reason"] == "the network has no layer 'early'"
     assert value(table, "raw", "mid")["reason"] == "features are nearly constant"
+
+
+# Cosines -----------------------------------------------------------------------------------------
+
+
+def grouped_embeddings(share: float, width: int = 12) -> np.ndarray:
+    """Embeddings of which a share of the variance is the patients', and 20 others."""
+    rng = np.random.default_rng(21)
+    between = rng.normal(size=(60, width))[np.arange(300) // 5] * np.sqrt(share)
+    own = between + rng.normal(size=(300, width)) * np.sqrt(1 - share)
+    return np.concatenate([own, np.full((20, width), 5.0)]).astype(np.float32)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_cosines_delta_and_p_are_those_of_loops_and_scipy(tmp_path: Path, share: float) -> None:
+    study = Study(tmp_path)
+    h = grouped_embeddings(share)
+    study.add("embeddings", embeddings=h)
+    table = study.profile("cosines")
+    place = {image: row for row, image in enumerate(study.view["image"])}
+    cosines = {}
+    for part, kind in (("semantic", "temporal"), ("random", "random")):
+        pairs = study.pairs.filter(pl.col("kind") == kind).head(120)
+        ends = [(h[place[a]], h[place[b]]) for a, b in pairs.select("a", "b").iter_rows()]
+        cosines[part] = np.array([1 - cosine(a.astype(float), b.astype(float)) for a, b in ends])
+        row = value(table, "cosine", part)
+        assert (row["value"], row["n"]) == (pytest.approx(cosines[part].mean()), 120)
+    near, far = cosines["semantic"], cosines["random"]
+    signs = np.sign(near[:, None] - far[None, :])
+    delta = value(table, "delta")
+    assert delta["value"] == pytest.approx(signs.mean())
+    assert delta["low"] <= delta["value"] <= delta["high"]
+    assert (delta["low"] > 0) == (share > 0)
+    gap = value(table, "difference")
+    assert gap["value"] == pytest.approx(near.mean() - far.mean())
+    assert (gap["low"] > 0) == (share > 0)
+    p = mannwhitneyu(near, far, method="asymptotic").pvalue
+    assert value(table, "log10_p")["value"] == pytest.approx(np.log10(p))
+
+
+def test_the_interval_of_delta_is_about_that_of_resampled_patients(tmp_path: Path) -> None:
+    """The linear bootstrap beside the plain one: patients drawn again, delta from what is left."""
+    study = Study(tmp_path, resamples=2000)
+    h = grouped_embeddings(0.3).astype(float)
+    study.add("embeddings", embeddings=h.astype(np.float32))
+    found = value(study.profile("cosines"), "delta")
+    h /= np.linalg.norm(h, axis=1, keepdims=True)
+    sets = []
+    for kind in ("temporal", "random"):
+        pairs = study.pairs.filter(pl.col("kind") == kind).head(120)
+        a, b = (np.array([int(i[1:]) for i in pairs[end]]) for end in ("a", "b"))
+        sets.append((np.sum(h[a] * h[b], axis=1), a // 5, b // 5))
+    (near, patient, _), (far, first, second) = sets
+    signs = np.sign(near[:, None] - far[None, :])
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(2000):
+        times = np.bincount(rng.integers(0, 60, 60), minlength=60)
+        of_near, of_far = times[patient], times[first] * times[second]
+        draws.append(of_near @ signs @ of_far / (of_near.sum() * of_far.sum()))
+    low, high = np.quantile(draws, [0.05, 0.95])
+    assert found["low"] == pytest.approx(low, abs=0.25 * (high - low))
+    assert found["high"] == pytest.approx(high, abs=0.25 * (high - low))
+
+
+def test_embeddings_that_say_nothing_have_the_reason_and_zeros_no_angle(tmp_path: Path) -> None:
+    study = Study(tmp_path)
+    study.add("embeddings", embeddings=np.full((320, 4), 3.0, np.float32))
+    table = study.profile("cosines")
+    assert table["reason"].str.contains("nearly constant").all()
+    h = grouped_embeddings(0.5)
+    first = study.pairs.filter(pl.col("kind") == "temporal")["a"][0]
+    h[int(first[1:])] = 0
+    study.add("embeddings", embeddings=h)
+    used = study.pairs.filter(pl.col("kind") == "temporal").head(120)
+    without = used.filter((pl.col("a") != first) & (pl.col("b") != first))
+    assert value(study.profile("cosines"), "cosine", "semantic")["n"] == len(without) < 120
+    study.add("embeddings", mid=np.ones((320, 4), np.float32))
+    assert value(study.profile("cosines"), "delta")["reason"] == "the network has no embeddings"
 
 
 def test_a_vector_of_zeros_stays_one() -> None:

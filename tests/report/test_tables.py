@@ -102,6 +102,24 @@ def test_the_board_says_of_which_kind_the_headline_is_and_has_sv_of_the_others()
     ]
 
 
+def test_a_model_for_reference_is_shown_and_not_counted_whatever_the_rules_say() -> None:
+    rows = score_rows("m3", 0.3, 0.3)
+    calibration = {"value": 1, "bound": None, "excluded": dict.fromkeys(("temperature", "chance"))}
+    none = pl.DataFrame(schema={"target": pl.String, "domain": pl.String, "stamp": pl.Float64})
+    made = [
+        scoreboard.model_row(rows, calibration, none, "temperature", (), reason)
+        for reason in (None, "shown for reference")
+    ]
+    found = scoreboard.scoreboard(made)
+    kept = {which: keep.to_list() for which, keep in scoreboard.keeps(found).items()}
+    assert kept["declared"] == [True, False]
+    assert kept["all"] == kept["temperature"] == kept["chance"] == [True, True]
+    assert found["excluded"].to_list() == [None, "shown for reference"]
+    calibration["excluded"]["temperature"] = "T is 5"
+    row = scoreboard.model_row(rows, calibration, none, "temperature", (), "shown for reference")
+    assert row["excluded"] == "T is 5", "what was measured comes first"
+
+
 def test_an_outcome_that_one_model_lacks_is_left_out_of_the_mean() -> None:
     rows = []
     for number, model in enumerate(MODELS):

@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from stamp.stats.group_tests import LARGEST, kruskal_permutation_p, mann_whitney
+from stamp.stats.group_tests import (
+    LARGEST,
+    kruskal_permutation_p,
+    mann_whitney,
+    mann_whitney_log10_p,
+)
 
 VALUES = st.lists(st.integers(0, 6), min_size=1, max_size=6)
 
@@ -95,3 +100,23 @@ def test_the_permutation_p_of_small_groups_nears_the_share_of_all_orders() -> No
     share = np.mean(np.array(every) >= observed - 1e-9)
     found = kruskal_permutation_p(groups, 20_000, seed=2)
     assert found == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 20_000))
+
+
+@pytest.mark.parametrize(("shift", "decimals"), [(0.0, 1), (0.2, 8), (1.5, 1), (3.0, 8)])
+def test_log_p_of_large_groups_is_scipys_as_far_as_that_has_a_number(
+    shift: float, decimals: int
+) -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(shift, 1, 300).round(decimals), rng.normal(0, 1, 200).round(decimals)
+    known = stats.mannwhitneyu(x, y, method="asymptotic").pvalue
+    assert mann_whitney_log10_p(x, y) == pytest.approx(math.log10(known), rel=1e-9)
+    assert mann_whitney_log10_p(y, x) == pytest.approx(mann_whitney_log10_p(x, y))
+
+
+def test_log_p_goes_on_where_p_is_no_number_any_more_and_is_nothing_for_equal_values() -> None:
+    x, y = np.arange(5_000) + 5_000.0, np.arange(5_000.0)
+    assert stats.mannwhitneyu(x, y, method="asymptotic").pvalue == 0
+    z = (12_500_000 - 0.5) / math.sqrt(5_000**2 * 10_001 / 12)
+    tail = -(z**2) / 2 - math.log(z * math.sqrt(2 * math.pi)) + math.log(2)  # Mills' ratio
+    assert mann_whitney_log10_p(x, y) == pytest.approx(tail / math.log(10), rel=1e-6)
+    assert mann_whitney_log10_p(np.ones(9), np.ones(7)) == 0

@@ -55,5 +55,6 @@ def test_a_finished_study_is_set_beside_the_paper(audited: Project, tmp_path: Pa
     project.finish("audit")
     found = pl.read_csv(project.result("audit/study.csv"))
     assert found.filter(pl.col("quantity") == "STAMP")["found"].to_list() == [0.7]
+    assert "| STAMP (ours) | src | .855 |" in project.result("audit/predictors.md").read_text()
     write_table(project.result("medical/leaderboard.csv"), board.with_columns(stamp=0.8), {})
     assert "audit_study" in project.plan("audit"), "other results are compared anew"

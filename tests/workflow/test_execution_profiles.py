@@ -50,6 +50,7 @@ def test_an_analysis_of_cached_outputs_runs_its_own_jobs_and_no_forward_pass(
 def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -> None:
     names = [
         "bounds",
+        "cosines",
         "gaps",
         "identifiability",
         "layers",

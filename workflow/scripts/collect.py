@@ -19,6 +19,7 @@ def main(smk):
             of_model.filter(pl.col("model") == model),
             params.exclude,
             params.contaminated.get(model, ()),
+            params.for_reference.get(model),
         )
         for model, scores, calibration in zip(
             params.models, smk.input.scores, smk.input.calibrations, strict=True

@@ -4,38 +4,26 @@ from pathlib import Path
 
 from stamp.core.artifacts import write_json
 from stamp.core.device import claim
-from stamp.core.errors import UserError, run
+from stamp.core.errors import naming, run
 from stamp.models.training.epoch_checkpoint import drop_checkpoint
 from stamp.models.training.finetune import RunSettings, finetune
-from stamp.models.training.splits import SplitFiles, read_split
+from stamp.models.training.splits import read_splits
 from stamp.models.weights import write_weights
 
 
 def main(smk):
-    files, params, model, study = smk.input, smk.params, smk.wildcards.model, smk.wildcards.study
-    train_files = SplitFiles(files.view, files.pixels, files.record)
-    val_files = SplitFiles(files.val_view, files.val_pixels, files.val_record)
-    train = read_split("train", train_files, study, params.task, params.classes)
-    val = read_split("val", val_files, study, params.task, params.classes)
-    how = RunSettings(
-        seed=params.seed,
-        threads=smk.threads,
-        device=claim(smk.resources),
-        checkpoint=Path(params.checkpoint),
-        name=model,
-        made_with={**params.versions, "code": params.code},
-    )
-    try:
+    params, model, study = smk.params, smk.wildcards.model, smk.wildcards.study
+    train, val = read_splits(smk.input, study, params.task, params.classes)
+    checkpoint, made_with = Path(params.checkpoint), {**params.versions, "code": params.code}
+    device = claim(smk.resources)
+    how = RunSettings(params.seed, smk.threads, device, checkpoint, model, made_with)
+    with naming(f"model '{model}'"):
         done = finetune(params.load, params.classes, train, val, how)
-    except UserError as mistake:
-        raise UserError(f"model '{model}': {mistake}") from None
-    origin = {f"initial_{key}": value for key, value in done.loaded.origin.items()}
-    card = {"model": model, "study": study, "seed": params.seed, "best": done.best}
-    card |= {**params.versions, **origin}
+    card = {"model": model, "study": study, "seed": params.seed, **done.card, **params.versions}
     write_weights(done.loaded.module, Path(smk.output.weights), card)
     record = {"images": len(train.rows), "val_images": len(val.rows), "curve": done.curve}
     write_json(smk.output.record, {**card, **record})
-    drop_checkpoint(how.checkpoint)
+    drop_checkpoint(checkpoint)
 
 
 if __name__ == "__main__":

@@ -1,37 +1,29 @@
 """Fit one model's linear head on the embeddings of its frozen backbone."""
 
-import numpy as np
-
-from stamp.core.artifacts import ids_digest, read_arrays, read_table, write_arrays, write_json
-from stamp.core.errors import UserError, run
-from stamp.data.views import labels
-from stamp.models.training.probe import DEFAULTS, LabeledEmbeddings, fit
-
-
-def split(smk, name, view, embeddings):
-    rows = read_table(view, study=smk.wildcards.study, view=name)
-    where = f"study '{smk.wildcards.study}': view '{name}'"
-    expected = {"backbone": smk.params.backbone, "view": name, "ids": ids_digest(rows["image"])}
-    found = read_arrays(embeddings, **expected)["embeddings"]
-    return LabeledEmbeddings(found, labels(rows, smk.params.task, smk.params.classes, where))
+from stamp.core.artifacts import read_table, write_arrays, write_json
+from stamp.core.errors import naming, run
+from stamp.models.training.probe import DEFAULTS, fit, read_embeddings
 
 
 def main(smk):
-    files, params, model = smk.input, smk.params, smk.wildcards.model
-    train = split(smk, "train", files.view, files.embeddings)
-    val = split(smk, "val", files.val_view, files.val_embeddings)
+    files, params, model, study = smk.input, smk.params, smk.wildcards.model, smk.wildcards.study
+    found = []
+    for name, view, arrays in (
+        ("train", files.view, files.embeddings),
+        ("val", files.val_view, files.val_embeddings),
+    ):
+        rows = read_table(view, study=study, view=name)
+        about = {"backbone": params.backbone, "view": name}
+        with naming(f"study '{study}'"):
+            found.append(read_embeddings(arrays, about, rows, params.task, params.classes))
     head = {**DEFAULTS, **params.head}
-    try:
+    with naming(f"model '{model}'"):
         classes = len(params.classes)
-        done = fit(train, val, params.task, classes, head["penalty"], head["standardise"])
-    except UserError as mistake:
-        raise UserError(f"model '{model}': {mistake}") from None
-    card = {"model": model, "study": smk.wildcards.study, "backbone": params.backbone}
-    arrays = {"weight": done.weight.astype(np.float32), "bias": done.bias.astype(np.float32)}
-    write_arrays(smk.output.weights, arrays, card)
-    constant = {params.classes[c]: why for c, why in done.constant.items()}
-    record = {"images": len(train.labels), "penalty": done.penalty, "curve": done.curve}
-    write_json(smk.output.record, {**card, **record, "constant": constant})
+        done = fit(*found, params.task, classes, head["penalty"], head["standardise"])
+    card = {"model": model, "study": study, "backbone": params.backbone}
+    write_arrays(smk.output.weights, done.arrays, card)
+    record = {"images": len(found[0].labels), **done.record(params.classes)}
+    write_json(smk.output.record, {**card, **record})
 
 
 if __name__ == "__main__":

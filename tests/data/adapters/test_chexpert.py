@@ -11,8 +11,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from naming import check_named
 from official import chexpert as official
 from PIL import Image
+from project import ROOT
 
 from stamp.config.labels import label_maps as labelmaps
 from stamp.core.errors import UserError
@@ -62,6 +64,21 @@ def test_the_shipped_table_has_all_training_rows_and_frontal_images(tmp_path):
     assert frontal["Atelectasis"].null_count() == 29_863
     unlabeled = [name for name in CLASSES if frontal[name].null_count() == frontal.height]
     assert set(CLASSES) - set(unlabeled) == SHARED
+
+
+@real
+def test_uncertain_labels_of_the_training_frontals_are_as_the_documentation_counts_them(tmp_path):
+    page = (ROOT / "docs" / "medical.md").read_text()
+    options = {"splits": ["train"], "metadata": "shipped"}
+    kept, left = (
+        chexpert.index({**options, "uncertain": policy}, tmp_path, seed=1)
+        for policy in ("zero", "ignore")
+    )
+    for name in sorted(SHARED):
+        assert kept[name].null_count() == 0
+        assert f"| {name} | {kept[name].sum():,} | {left[name].null_count():,} |" in page
+    views = dict(kept["position"].value_counts().iter_rows())
+    assert f"{views['AP']:,} AP, {views['PA']:,} PA" in page
 
 
 @real
@@ -212,6 +229,6 @@ def test_a_strange_label_or_path_is_refused(made, tmp_path):
     cells = text.splitlines()[1].split(",")
     cells[7] = "2.0"
     file.write_text(text.replace(text.splitlines()[1], ",".join(cells)))
-    assert "Cardiomegaly is '2.0' in 1 rows; expected 1, 0, -1 or nothing" in mistake(tmp_path)
+    check_named(mistake(tmp_path), "valid.csv", "Cardiomegaly", "'2.0'", "1 rows", "1, 0, -1")
     file.write_text(text.replace("/valid/", "/train/", 2))
-    assert "2 paths are not of the form valid/patient00001/" in mistake(tmp_path)
+    check_named(mistake(tmp_path), "valid.csv", "2 paths", "valid/patient00001/")

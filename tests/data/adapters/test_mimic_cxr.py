@@ -56,6 +56,16 @@ def mistake(root: Path, **options: object) -> str:
     return str(caught.value)
 
 
+def test_only_the_named_classes_are_labeled(made):
+    every = mimic_cxr.index({}, made, 0)
+    some = mimic_cxr.index({"classes": ["Edema", "Pneumonia"]}, made, 0)
+    for name in CLASSES:
+        kept = name in ("Edema", "Pneumonia")
+        assert some[name].equals(every[name]) if kept else some[name].null_count() == len(some)
+    assert some.drop(CLASSES).equals(every.drop(CLASSES))
+    assert "'Mass'" in mistake(made, classes=["Mass"])
+
+
 def test_every_picture_lies_where_the_index_says(made):
     every = {**ALL, "views": ["AP", "PA", "LATERAL"]}
     index = check_index(mimic_cxr.index(every, made, seed=1), "mimic_cxr")

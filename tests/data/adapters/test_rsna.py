@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from naming import check_named
 from PIL import Image
 from tests.official import rsna as official
 from tests.official.vindr import phantom
@@ -159,7 +160,7 @@ def test_normal_negatives_leave_out_other_findings(made: tuple[Path, list[str]])
 def test_normal_negatives_need_their_table(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         rsna.index({"negatives": "normal"}, tmp_path, 0)
-    assert str(caught.value) == f"{tmp_path / official.DETAILS}: no such file; {rsna.HELP}"
+    check_named(str(caught.value), tmp_path / official.DETAILS, "no such file", rsna.HELP)
     (tmp_path / official.DETAILS).write_text("patientId,class\nx,Normal\n")
     with pytest.raises(UserError, match="no row for image '0004cfab"):
         rsna.index({"negatives": "normal"}, tmp_path, 0)
@@ -224,7 +225,7 @@ def test_absent_and_broken_files_are_named(
     monkeypatch.setattr(rsna, "shipped", lambda: None)
     with pytest.raises(UserError) as caught:
         rsna.index({}, tmp_path, 0)
-    assert str(caught.value) == f"{tmp_path / official.LABELS}: no such file; {rsna.HELP}"
+    check_named(str(caught.value), tmp_path / official.LABELS, "no such file", rsna.HELP)
     (tmp_path / official.LABELS).write_text("patientId,Target\nx,2\n")
-    with pytest.raises(UserError, match="Target is '2' for image 'x'; expected 0 or 1"):
+    with pytest.raises(UserError, match=r"Target .*'2'.*'x'.* 0 or 1"):
         rsna.index({}, tmp_path, 0)

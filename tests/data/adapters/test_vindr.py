@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from naming import check_named
 from tests.official import vindr as official
 
 from stamp.config.labels import label_maps as labelmaps
@@ -92,6 +93,23 @@ def test_the_rules_count_the_shipped_table_as_its_votes_say() -> None:
         if rule == "unanimous":
             positive = table.filter(pl.any_horizontal(pl.col(list(VOTES)) == 1))
             assert len(positive) == 2666
+
+
+def test_of_the_training_images_those_that_readers_agree_on_may_be_kept(
+    made: tuple[Path, list[str]],
+) -> None:
+    assert len(index(NOWHERE, splits=["train"], train_images="positive")) == 2666
+    any_reader = index(NOWHERE, splits=["train"], train_images="positive", agreement="union")
+    assert len(any_reader) > 2666
+    root, _ = made
+    every, kept = (
+        index(root, splits=["train", "test"], train_images=which) for which in vindr.TRAIN_IMAGES
+    )
+    seen = [any(row[name] == 1 for name in MAP.values()) for row in every.iter_rows(named=True)]
+    expected = every.filter(pl.Series(seen) | (pl.col("split") == "test"))
+    assert kept.equals(expected) and len(kept) < len(every), "test images all stay"
+    with pytest.raises(UserError, match=r"'train_images'.*positive"):
+        index(root, train_images="positve")
 
 
 def test_the_default_is_the_consensus_test_part(made: tuple[Path, list[str]]) -> None:
@@ -216,11 +234,11 @@ def test_an_absent_table_is_named_with_what_to_do(
     with pytest.raises(UserError) as caught:
         vindr.index({}, tmp_path, 0)
     file = tmp_path / "annotations" / "image_labels_test.csv"
-    assert str(caught.value) == f"{file}: no such file; {vindr.HELP}"
+    check_named(str(caught.value), file, "no such file", vindr.HELP)
     monkeypatch.setattr(vindr, "shipped", lambda: None)
     with pytest.raises(UserError) as caught:
         vindr.index({"splits": ["train"], "layout": "kaggle"}, tmp_path, 0)
-    assert str(caught.value) == f"{tmp_path / 'train.csv'}: no such file; {vindr.HELP}"
+    check_named(str(caught.value), tmp_path / "train.csv", "no such file", vindr.HELP)
 
 
 def test_a_mark_that_is_neither_0_nor_1_is_named(tmp_path: Path) -> None:
@@ -229,4 +247,4 @@ def test_a_mark_that_is_neither_0_nor_1_is_named(tmp_path: Path) -> None:
     official.write_csv(file, rows)
     with pytest.raises(UserError) as caught:
         vindr.index({}, tmp_path, 0)
-    assert str(caught.value) == f"{file}: Atelectasis is '2' for image 'a'; expected 0 or 1"
+    check_named(str(caught.value), file, "Atelectasis", "'2'", "image 'a'", "0 or 1")

@@ -59,8 +59,8 @@ class DatasetEntry(Section):
     )
     root: str | None = Field(
         None,
-        description="its folder; when absent, the environment variable `STAMP_<NAME>_ROOT`, or "
-        "`<data>/<name>`",
+        description="its folder, or `{vindr}` for that of the data set `vindr`; when absent, the "
+        "environment variable `STAMP_<NAME>_ROOT`, or `<data>/<name>`",
     )
     download: bool | None = Field(
         None,
@@ -149,7 +149,7 @@ def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
             raise UserError(f"{file}: {key}: unknown adapter '{entry.adapter}': {known}")
         if entry.relabels:
             check_known(entry.relabels, entries, f"{file}: {key}: relabels")
-    roots = {key: _root(key, entry, data) for key, entry in entries.items()}
+    roots = _roots(entries, data, str(file))
     return {
         key: Dataset(
             key=key,
@@ -166,6 +166,20 @@ def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
         )
         for key, entry in entries.items()
     }
+
+
+def _roots(entries: Mapping[str, DatasetEntry], data: str, where: str) -> dict[str, str]:
+    """The folder of each data set; ``{name}`` is that of another one."""
+    own = {key: _root(key, entry, data) for key, entry in entries.items()}
+    found = {}
+    for key, root in own.items():
+        other = root[1:-1] if root.startswith("{") and root.endswith("}") else None
+        if other is not None:
+            check_known(other, entries, f"{where}: {key}: root")
+            if own[other].startswith("{"):
+                raise UserError(f"{where}: {key}: root: '{other}' has no folder of its own")
+        found[key] = root if other is None else own[other]
+    return found
 
 
 def _root(key: str, entry: DatasetEntry, data: str) -> str:

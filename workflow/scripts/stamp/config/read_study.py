@@ -59,6 +59,7 @@ def read_study(name: str, files: StudyFiles) -> Study:
             for key, target in file.targets.items()
             if all(files.datasets[one].relabels == file.source.dataset for one in target.dataset)
         ],
+        relabels={key: one.relabels for key, one in files.datasets.items() if one.relabels},
         models=models,
         unavailable=unavailable,
         statistics=file.statistics,
@@ -179,6 +180,7 @@ def _models(
     for key in chosen:
         if key not in found:
             raise UserError(f"study '{name}': unknown model '{key}': {suggest(key, found)}")
+    _check_selections(file.statistics.selections, found, f"study '{name}': statistics.selections")
     models = {key: found[key] for key in chosen if key not in reasons}
     if not models:
         raise UserError(f"study '{name}': its zoo has no model that can be scored")
@@ -186,6 +188,18 @@ def _models(
         key: found[key].described | {"reason": reasons[key]} for key in chosen if key in reasons
     }
     return models, plain(listed)
+
+
+def _check_selections(
+    selections: Mapping[str, Sequence[str]], zoo: Mapping[str, Model], where: str
+) -> None:
+    backbones = {model.backbone for model in zoo.values()}
+    for title, keys in selections.items():
+        if title in backbones:
+            raise UserError(f"{where}: '{title}' is a backbone of the zoo: give it another name")
+        for key in keys:
+            if key not in zoo:
+                raise UserError(f"{where}.{title}: unknown model '{key}': {suggest(key, zoo)}")
 
 
 def _check_model(

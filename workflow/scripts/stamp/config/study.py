@@ -37,6 +37,7 @@ class Study:
     id: IdSettings | None = None
     targets: dict[str, TargetSettings] = field(default_factory=dict)
     relabelled: list[str] = field(default_factory=list)  # targets of the source's own images
+    relabels: dict[str, str] = field(default_factory=dict)  # data sets with the images of others
     preprocessing: dict[str, Any] = field(default_factory=dict)
     models: dict[str, Model] = field(default_factory=dict)
     unavailable: dict[str, Any] = field(default_factory=dict)
@@ -167,16 +168,24 @@ class Study:
 
     @property
     def contaminated(self) -> dict[str, list[str]]:
-        """The targets whose data sets a model was trained or selected on, where there are any."""
+        """The targets whose data sets a model was trained or selected on, where there are any.
+
+        Other labels do not make other images: what a data set relabels counts as well.
+        """
+        seen = {
+            name: {*target.dataset, *(self.relabels.get(one) for one in target.dataset)}
+            for name, target in self.targets.items()
+        }
         found = {
-            key: [
-                name
-                for name, target in self.targets.items()
-                if set(target.dataset) & set(model.contamination)
-            ]
+            key: [name for name in self.targets if seen[name] & set(model.contamination)]
             for key, model in self.models.items()
         }
         return {key: names for key, names in found.items() if names}
+
+    @property
+    def for_reference(self) -> dict[str, str]:
+        """The models that are shown but not counted, with the reason."""
+        return {key: model.reference for key, model in self.models.items() if model.reference}
 
     # --- extra inference outputs -----------------------------------------------------------------
 

@@ -280,6 +280,11 @@ class StatisticsSettings(Section):
         "one per outcome (`{vindr: 0.821}`)",
         json_schema_extra={"absent": "the median over the models"},
     )
+    selections: ByKey[Names] = Field(
+        {},
+        description="for `backbones`, named lists of models that are compared like those of one "
+        "backbone",
+    )
     equivalence: Annotated[float, Field(gt=0, le=2)] | None = Field(
         None,
         description="the difference of two correlations below which `probit` calls them equivalent",

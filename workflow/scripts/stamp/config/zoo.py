@@ -26,6 +26,11 @@ class ZooEntry(Section):
     load: LoadBlock = Field(description="all that decides the model's numbers; see below")
     label: Name = Field(description="what tables and figures call it")
     family: Name = Field(description="its family of architectures")
+    superfamily: Annotated[Name, Field(min_length=1)] | None = Field(
+        None,
+        description="a coarser group of families, such as `CNN`: `identifiability` looks within it "
+        "too",
+    )
     objective: Name = Field(description="what it was trained for")
     regime: Name = Field(description="how it was trained")
     backbone: Annotated[Name, Field(min_length=1)] | None = Field(
@@ -42,6 +47,11 @@ class ZooEntry(Section):
         None,
         description="other data sets that the model was trained or selected on: correlations are "
         "then also given without the models that met the target (`uncontaminated`)",
+    )
+    reference: Annotated[Sentence, Field(min_length=1)] | None = Field(
+        None,
+        description="why the model is shown for reference only: it is scored, and listed as "
+        "excluded with this reason",
     )
     unavailable: Sentence | None = Field(
         None, description="why the model can't be scored: it is listed with this reason and not run"
@@ -70,6 +80,8 @@ class Model:
     contamination: tuple[str, ...]
     preprocessing: Preprocessing
     backbone: str = ""
+    superfamily: str = ""
+    reference: str = ""
 
     @property
     def trainer(self) -> str | None:
@@ -93,8 +105,9 @@ class Model:
     @property
     def described(self) -> dict[str, str]:
         """What figures and tables say of the model; nothing that a number depends on."""
-        parts = ("label", "family", "objective", "regime", *(["backbone"] if self.backbone else []))
-        return {part: getattr(self, part) for part in parts}
+        parts = ("label", "family", "objective", "regime")
+        given = [part for part in ("backbone", "superfamily") if getattr(self, part)]
+        return {part: getattr(self, part) for part in (*parts, *given)}
 
     @property
     def versions(self) -> dict[str, str]:
@@ -218,4 +231,6 @@ def model_of(key: str, entry: Mapping[str, Any], load: Mapping[str, Any], pixels
         contamination=tuple(entry.get("contamination", ())),
         preprocessing=preprocessing,
         backbone=entry.get("backbone", ""),
+        superfamily=entry.get("superfamily", ""),
+        reference=entry.get("reference", ""),
     )

@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.append(error)
         yield error
         error = error.__cause__ or error.__context__
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Say of which model or file a mistake within is: ``what`` stands before its line."""
+    try:
+        yield
+    except UserError as mistake:
+        raise UserError(f"{what}: {mistake}") from None
 
 
 def run(main: Callable[[Any], None], job: Any) -> None:

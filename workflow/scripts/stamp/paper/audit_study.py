@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from stamp.core.errors import UserError
-from stamp.paper.audit_inputs import FILES, MEDICAL, STUDIES
+from stamp.paper import predictor_table
+from stamp.paper.audit_inputs import FILES, MEDICAL, STUDIES, with_predictors
 from stamp.paper.printed_numbers import number
 from stamp.paper.printed_tables import Paper
 
@@ -38,7 +39,7 @@ class Beside:
 
 
 def beside(paper: Paper, folders: Iterable[Path]) -> pl.DataFrame:
-    """rho, partial rho, n and STAMP of finished studies beside what the paper prints."""
+    """rho, partial rho, n, STAMP and predictors of finished studies beside what is printed."""
     rows = [row for folder in folders for row in _study(paper, folder)]
     types = [pl.String] * 5 + [pl.Float64] * 2
     schema = dict(zip(Beside.__dataclass_fields__, types, strict=True))
@@ -53,6 +54,9 @@ def _study(paper: Paper, folder: Path) -> Iterator[Beside]:
     yield from _correlations(paper, folder.name, main, medical)
     if medical:
         yield from _scores(paper, folder)
+    if with_predictors(folder.parent, [folder.name]):
+        for quantity, of, models, printed, found in predictor_table.beside(paper, folder):
+            yield _row(folder.name, quantity, of, models, printed, found)
 
 
 def _correlations(paper: Paper, study: str, main: pl.DataFrame, medical: bool) -> Iterator[Beside]:

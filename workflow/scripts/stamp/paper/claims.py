@@ -61,12 +61,15 @@ def measured(
 ) -> Claim:
     """A printed number beside a recomputed one, or the range that rounded inputs leave for it.
 
-    ``tolerance`` is what a random recomputation may be off.
+    ``tolerance`` is what a random number, printed or recomputed, may be off; the note says so where
+    it decides the verdict.
     """
     printed = number(text.printed)
     low, high = value if isinstance(value, tuple) else (value, value)
     agrees = printed.agrees(low - tolerance, high + tolerance)
     found = printed.shown(low, high)
+    if agrees and not printed.agrees(low, high):
+        note = _allowed(note, tolerance)
     return Claim(
         text.claim, text.where, text.printed, found, verdict(agrees, possible), note, series
     )
@@ -91,7 +94,16 @@ def several(
     )
     if text.printed.startswith("["):
         found = f"[{found}]"
+    alone = (each.agrees(*span) for each, span in zip(printed, ranges, strict=True))
+    if all(agree) and not all(alone):
+        note = _allowed(note, tolerance)
     return Claim(text.claim, text.where, text.printed, found, verdict(all(agree)), note, series)
+
+
+def _allowed(note: str, tolerance: float) -> str:
+    """A note with the allowance that a verdict rests on."""
+    allowed = f"agrees by the allowance of {tolerance:.2g} for Monte Carlo error"
+    return "; ".join(filter(None, [note, allowed]))
 
 
 def stated(

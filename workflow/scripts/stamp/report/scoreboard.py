@@ -41,10 +41,12 @@ def model_row(
     matched: pl.DataFrame,
     exclude: str,
     contaminated: Sequence[str] = (),
+    for_reference: str | None = None,
 ) -> dict[str, Any]:
     """A model's row from its own files; the first score is the headline.
 
-    ``contaminated`` names the targets that the model was trained or selected on.
+    ``contaminated`` names the targets that the model was trained or selected on, ``for_reference``
+    says why it is shown but not counted, whatever the rules say.
     """
     headline = scores.row(0, named=True)
     row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
@@ -59,7 +61,7 @@ def model_row(
         row[f"matched:{outcome}"] = one["stamp"]
     row |= {"temperature": calibration["value"], "temperature_bound": calibration["bound"]}
     row |= {f"excluded_{rule}": calibration["excluded"][rule] for rule in RULES}
-    row["excluded"] = calibration["excluded"][exclude]
+    row["excluded"] = calibration["excluded"][exclude] or for_reference
     row["contaminated"] = ", ".join(contaminated) or None
     return row
 

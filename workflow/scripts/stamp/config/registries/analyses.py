@@ -33,11 +33,12 @@ class Analysis:
 ANALYSES: dict[str, Analysis] = {
     "ablation": Analysis(),
     "alarm": Analysis(options=("delta",)),
-    "backbones": Analysis(),
+    "backbones": Analysis(options=("selections",)),
     # the extra outputs that it reads follow from the study's metrics
     "baselines": Analysis(reads=("metrics",), options=("mixed",)),
     "bounds": Analysis(profile="bounds"),
     "corruptions": Analysis(reads=("evaluations",)),
+    "cosines": Analysis(profile="cosines", extra_outputs=("embeddings",)),
     "cost": Analysis(reads=("costs", "metrics")),
     "n_pairs": Analysis(reads=("n_pairs",)),
     "failures": Analysis(),

@@ -34,6 +34,7 @@ OPTIONS: dict[str, Any] = {
     "views": ["AP", "PA"],
     "uncertain": "ignore",
     "blank": "zero",
+    "classes": list(labelmaps.read("mimic_cxr").values()),
 }
 LABELERS = {"chexpert": "chexpert", "negbio": "negbio", "radiologist": "test-set-labeled"}
 SPLITS = ("train", "validate", "test")
@@ -45,19 +46,22 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     """The index of the chosen splits and views: ``group`` is the patient, ``order`` true time.
 
     ``order`` is the place of the image among all of the patient's, by the study's date and time,
-    whatever views are chosen. Seven classes are labeled, the other seven are null. Extra columns:
-    ``study``, ``date`` (shifted by patient), ``position``.
+    whatever views are chosen. Seven classes are labeled, or those of ``classes`` alone; the others
+    are null. Extra columns: ``study``, ``date`` (shifted by patient), ``position``.
     """
     chosen = choose("mimic_cxr", options, OPTIONS)
     labeler = choice("mimic_cxr", "labeler", chosen["labeler"], tuple(LABELERS))
     splits = choices("mimic_cxr", "splits", chosen["splits"], SPLITS)
     uncertain = choice("mimic_cxr", "uncertain", chosen["uncertain"], tuple(UNCERTAIN))
     blank = choice("mimic_cxr", "blank", chosen["blank"], tuple(BLANK))
+    classes = choices("mimic_cxr", "classes", chosen["classes"], OPTIONS["classes"])
     images = _images(root)
     known = sorted({"AP", "PA", *images["position"].drop_nulls()})
     views = choices("mimic_cxr", "views", chosen["views"], known)
     images = images.filter(pl.col("split").is_in(splits), pl.col("position").is_in(views))
     studies = _studies(root, labeler, uncertain, blank)
+    unread = [name for name in CLASSES if name not in classes]
+    studies = studies.with_columns(pl.lit(None, dtype=pl.Int8).alias(name) for name in unread)
     fixed = ("image", "path", "group", "order", "domain", "split")
     return (
         images.join(studies, on="study", how="left", maintain_order="left")

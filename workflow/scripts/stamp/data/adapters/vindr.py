@@ -29,8 +29,14 @@ HELP = (
     "--ask-password https://physionet.org/files/vindr-cxr/1.0.0/"
 )
 MERGED = "Nodule/Mass"
-OPTIONS: dict[str, Any] = {"splits": ["test"], "agreement": "unanimous", "layout": "auto"}
+OPTIONS: dict[str, Any] = {
+    "splits": ["test"],
+    "agreement": "unanimous",
+    "train_images": "all",
+    "layout": "auto",
+}
 AGREEMENTS = ("unanimous", "majority", "union")
+TRAIN_IMAGES = ("all", "positive")
 LAYOUTS = ("auto", "physionet", "kaggle")
 READER_COLUMNS = ("rad_id", "rad_ID")
 
@@ -41,15 +47,20 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     Nine classes are labeled; nodules and masses are one of them, in the column ``Nodule/Mass``, and
     ``Nodule`` and ``Mass`` are null like the other classes that are not labeled. ``agreement`` says
     when a class with several readers is 1 (see :func:`settled`); the consensus of the test images
-    counts as one reader, so there it changes nothing. Extra column: ``readers``.
+    counts as one reader, so there it changes nothing. ``train_images: positive`` keeps of the
+    training images those in which a class is 1 by that rule. Extra column: ``readers``.
     """
     chosen = choose("vindr", options, OPTIONS)
     splits = choices("vindr", "splits", chosen["splits"], ("train", "test"))
     rule = choice("vindr", "agreement", chosen["agreement"], AGREEMENTS)
+    kept = choice("vindr", "train_images", chosen["train_images"], TRAIN_IMAGES)
     layout = _layout(root, choice("vindr", "layout", chosen["layout"], LAYOUTS), splits)
-    parts = [_rows(root, split, layout, rule) for split in splits]
+    parts = {split: _rows(root, split, layout, rule) for split in splits}
+    if kept == "positive" and "train" in parts:
+        seen = pl.any_horizontal(pl.col(*CLASSES, MERGED) == 1)
+        parts["train"] = parts["train"].filter(seen)
     fixed = ("image", "path", "group", "order", "domain", "split")
-    return pl.concat(parts).select(*fixed, *CLASSES, MERGED, "readers")
+    return pl.concat(parts.values()).select(*fixed, *CLASSES, MERGED, "readers")
 
 
 def settled(votes: pl.Expr, readers: pl.Expr, rule: str) -> pl.Expr:

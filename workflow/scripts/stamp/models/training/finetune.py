@@ -73,6 +73,12 @@ class Finetuned:
     curve: list[dict[str, Any]]
     best: int
 
+    @property
+    def card(self) -> dict[str, Any]:
+        """What the metadata of its weights say: the best epoch, and where training began from."""
+        origin = {f"initial_{key}": value for key, value in self.loaded.origin.items()}
+        return {"best": self.best, **origin}
+
 
 def recipe_of(block: Mapping[str, Any]) -> dict[str, Any]:
     """The recipe of a ``load`` block, with the defaults for what it leaves out."""

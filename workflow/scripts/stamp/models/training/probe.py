@@ -8,16 +8,20 @@ penalty; the default grid is this project's, and the validation images choose fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
+from stamp.core.artifacts import ids_digest, read_arrays
 from stamp.core.errors import UserError
+from stamp.data import views
 from stamp.models.training.validation import check_validation, metric_of
 
 Array = NDArray[np.float64]
@@ -40,6 +44,19 @@ class LabeledEmbeddings:
     labels: Array
 
 
+def read_embeddings(
+    file: str | Path,
+    expected: Mapping[str, str],
+    rows: pl.DataFrame,
+    task: str,
+    classes: Sequence[str],
+) -> LabeledEmbeddings:
+    """The embeddings of a view, from a file that says what is ``expected``, and their labels."""
+    found = read_arrays(file, **expected, ids=ids_digest(rows["image"]))["embeddings"]
+    truth = views.labels(rows, task, classes, f"view '{expected['view']}'")
+    return LabeledEmbeddings(found, truth)
+
+
 @dataclass(frozen=True, slots=True)
 class FittedHead:
     """Logits are ``embeddings @ weight.T + bias``; ``constant`` says which classes have no weights.
@@ -52,6 +69,16 @@ class FittedHead:
     penalty: float
     curve: list[dict[str, Any]]
     constant: dict[int, str]
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """Weight and bias as they are written."""
+        return {"weight": self.weight.astype(np.float32), "bias": self.bias.astype(np.float32)}
+
+    def record(self, classes: Sequence[str]) -> dict[str, Any]:
+        """How it was fitted, with classes by name."""
+        constant = {classes[c]: why for c, why in self.constant.items()}
+        return {"penalty": self.penalty, "curve": self.curve, "constant": constant}
 
 
 @dataclass(frozen=True, slots=True)

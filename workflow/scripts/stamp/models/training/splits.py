@@ -55,6 +55,18 @@ def read_split(
     return split_of(cache, truth, read_json(files.record))
 
 
+def read_splits(
+    inputs: Any, study: str, task: str, classes: Sequence[str]
+) -> tuple[TrainingSplit, TrainingSplit]:
+    """The train and the val split of a job's input files: ``view``, ``val_view`` and so on."""
+    train = SplitFiles(inputs.view, inputs.pixels, inputs.record)
+    val = SplitFiles(inputs.val_view, inputs.val_pixels, inputs.val_record)
+    return (
+        read_split("train", train, study, task, classes),
+        read_split("val", val, study, task, classes),
+    )
+
+
 def batches(
     split: TrainingSplit, groups: Sequence[np.ndarray], device: str
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

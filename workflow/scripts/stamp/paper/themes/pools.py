@@ -149,8 +149,14 @@ def classes(paper: Paper) -> list[Claim]:
     """How many classes each target shares with NIH, by the shipped label maps."""
     found = []
     for key, name in (("vindr", "vindr"), ("chexpert", "chexpert"), ("mimic", "mimic_cxr")):
-        mapped = list(dict.fromkeys(labelmaps.read(name).values()))
-        found.append(measured(paper.text(f"classes_{key}"), float(len(mapped)), ", ".join(mapped)))
+        labels = labelmaps.read(name)
+        mapped = list(dict.fromkeys(labels.values()))
+        note = ", ".join(mapped)
+        if key == "mimic":
+            other = [label for label, own in labels.items() if label != own]
+            same = len(labels) - len(other)
+            note += f"; {same} have the same name in both, all but {', '.join(other)}"
+        found.append(measured(paper.text(f"classes_{key}"), float(len(mapped)), note))
     return found
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, shown_outcomes, values
+from stamp.report.outcomes import MEAN, by_model, shown_outcomes, values
 from stamp.stats.correlation import FEWEST
 
 STAMP, STAMP_TITLE = "stamp", "STAMP"
@@ -59,22 +59,31 @@ def quantity(data: AnalysisData, name: str, part: Any = None, /, **about: Any) -
     return Quantity(about, dict(own.select("model", "value").iter_rows()), reason)
 
 
-def associate(data: AnalysisData, quantities: Sequence[Quantity]) -> list[dict[str, Any]]:
+def associate(
+    data: AnalysisData, quantities: Sequence[Quantity], further: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """A row for each filter, outcome and quantity: rho over models with STAMP or the outcome.
 
     ``mean`` is the mean of the quantity over the row's models. The partial rho is given the source
-    metric.
+    metric. ``further`` are columns of the scores, with their titles, that stand in an outcome's
+    place too.
     """
     rows = []
     for which in analysis.filters(data):
-        for outcome in (STAMP, *shown_outcomes(data.outcomes)):
-            board = analysis.kept(data, which, MEAN if outcome == STAMP else outcome)
+        scores = {STAMP: STAMP_TITLE, **(further or {})}
+        for outcome in (STAMP, *shown_outcomes(data.outcomes), *(further or ())):
+            board = analysis.kept(data, which, MEAN if outcome in scores else outcome)
             keys = board["model"].to_list()
-            truth = values(data.outcomes, outcome, keys)
             if outcome == STAMP:
                 truth = board["score"].to_numpy()
-            common = {"models": which, "outcome": outcome, "title": title_of(outcome, data)}
-            rows += [{**common, **_row(data, outcome, keys, truth, one)} for one in quantities]
+            elif outcome in scores:
+                truth = by_model(data.scores, keys, outcome)
+            else:
+                truth = values(data.outcomes, outcome, keys)
+            title = scores.get(outcome) or title_of(outcome, data)
+            common = {"models": which, "outcome": outcome, "title": title}
+            beside = MEAN if outcome in scores else outcome
+            rows += [{**common, **_row(data, beside, keys, truth, one)} for one in quantities]
     return rows
 
 
@@ -82,7 +91,7 @@ def _row(
     data: AnalysisData, outcome: str, keys: list[str], truth: np.ndarray, one: Quantity
 ) -> dict[str, Any]:
     own = one.of(keys)
-    found = analysis.agreement(data, MEAN if outcome == STAMP else outcome, keys, own, truth)
+    found = analysis.agreement(data, outcome, keys, own, truth)
     if found["n"] < FEWEST and one.reason:
         found["reason"] = one.reason
     mean = analysis.mean_known(np.where(np.isnan(truth), np.nan, own))
@@ -123,9 +132,13 @@ def with_outcome(data: AnalysisData, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def headline(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows that a sentence or a figure shows: counted models, the mean outcome or the only."""
+def headline(table: pl.DataFrame, further: Iterable[str] = ()) -> pl.DataFrame:
+    """The rows that a sentence or a figure shows: counted models, the mean outcome or the only.
+
+    ``further`` are scores in an outcome's place that are shown too.
+    """
     rows = table.filter(pl.col("models") == "declared")
-    outcomes = [name for name in rows["outcome"].unique(maintain_order=True) if name != STAMP]
+    scores = {STAMP, *further}
+    outcomes = [name for name in rows["outcome"].unique(maintain_order=True) if name not in scores]
     shown = MEAN if MEAN in outcomes else next(iter(outcomes), None)
-    return rows.filter(pl.col("outcome").is_in([STAMP, *([shown] if shown else [])]))
+    return rows.filter(pl.col("outcome").is_in([*scores, *([shown] if shown else [])]))

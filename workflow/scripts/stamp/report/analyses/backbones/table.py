@@ -1,7 +1,8 @@
 """How well the score orders models that share a backbone: no difference is the architecture's.
 
-The zoo's ``backbone`` says which do. Few models do, so p is over all orders of them where n is at
-most 8, and the table says which values rho can have at all.
+The zoo's ``backbone`` says which do; a study's ``statistics.selections`` names further lists of
+models that are compared with each other in the same way. Few models are, so p is over all orders of
+them where n is at most 8, and the table says which values rho can have at all.
 """
 
 from __future__ import annotations
@@ -41,25 +42,38 @@ TABLE = {
     "source_metric_rho": pl.Float64,
     "reason": pl.String,
 }
-ALONE = "no two models have the same backbone (`backbone` in the zoo)"
+ALONE = (
+    "no two models have the same backbone (`backbone` in the zoo), and the study names no list of "
+    "models (`statistics.selections`)"
+)
 ORDERS = math.factorial(8)  # all orders are gone through up to this many, whatever the study asks
 
 
 def shared(data: AnalysisData) -> dict[str, list[str]]:
-    """The models of every backbone that several have, by the backbone's name."""
+    """The models of every backbone that several have, by its name, then the study's selections."""
     found: dict[str, list[str]] = {}
     for key in sorted(data.scores["model"]):
         if backbone := data.models[key].get("backbone"):
             found.setdefault(backbone, []).append(key)
-    return {name: found[name] for name in sorted(found) if len(found[name]) > 1}
+    named = {
+        name: sorted(set(keys) & set(data.scores["model"]))
+        for name, keys in (data.options.get("selections") or {}).items()
+    }
+    backbones = {name: found[name] for name in sorted(found) if len(found[name]) > 1}
+    return {**backbones, **named}
 
 
 def models(data: AnalysisData) -> pl.DataFrame:
-    """The score and the outcomes of every model whose backbone another has too."""
-    backbones = shared(data)
-    if not backbones:
+    """The score and the outcomes of every model that is compared, in each of its comparisons."""
+    groups = shared(data)
+    if not groups:
         return analysis.nothing(MODELS, ALONE)
-    return model_groups.models(data, "backbone").filter(pl.col("stratum").is_in(list(backbones)))
+    every = model_groups.models(data, "backbone")
+    parts = [
+        every.filter(pl.col("model").is_in(keys)).with_columns(stratum=pl.lit(name))
+        for name, keys in groups.items()
+    ]
+    return pl.concat(parts).select(list(MODELS))
 
 
 def table(data: AnalysisData) -> pl.DataFrame:

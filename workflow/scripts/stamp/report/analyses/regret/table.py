@@ -85,9 +85,7 @@ def table(data: AnalysisData) -> pl.DataFrame:
     better. Intervals draw whole families of models again. ``close_right`` is how often the better
     of two models is picked whose source metrics lie within one standard error of their difference.
     """
-    rows = [
-        row for outcome in shown_outcomes(data.outcomes) for row in _of_outcome(data, outcome)
-    ]
+    rows = [row for outcome in shown_outcomes(data.outcomes) for row in _of_outcome(data, outcome)]
     return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
@@ -107,7 +105,9 @@ def _of_outcome(data: AnalysisData, outcome: str) -> list[dict[str, Any]]:
     direction = {one.name: one.direction for one in METRICS} | dict.fromkeys(TITLES, 1)
     scores = np.stack([direction[name] * found[name][members] for name in shared])
     near = _close(data, outcome, [key for key, is_in in zip(keys, members, strict=True) if is_in])
-    families = [data.models[key]["family"] for key, is_in in zip(keys, members, strict=True) if is_in]
+    families = [
+        data.models[key]["family"] for key, is_in in zip(keys, members, strict=True) if is_in
+    ]
     resamples = min(RESAMPLES, data.settings["resamples"])
     how = Resampling(resamples, families, data.settings["level"], data.seed)
     rows = []
