@@ -12,9 +12,9 @@ from stamp.config.view_names import SOURCE
 from stamp.report.outcomes import outcome_names, values
 from stamp.report.scoreboard import FLAGS, OTHER, OTHER_PARTS
 
-FIRST = ("model", "label", "family", "objective", "regime", "stamp", "low", "high", "estimator")
+FIRST = ("model", "label", "family", "objective", "regime", "stamp", "low", "high")
 PARTS = ("eta2", "within", "total", "raw", "se_bootstrap", "temperature")
-NUMBERS = ("kind", "n_semantic", "n_random", "n_units", "parameters")
+NUMBERS = ("n_semantic", "n_random", "n_units", "parameters")
 
 
 def flags(row: Mapping[str, Any]) -> str:
@@ -66,9 +66,9 @@ def leaderboard(
     place = pl.when("placed").then(pl.col("placed").cum_sum().cast(pl.Int64)).alias("place")
     then = ["rank_median", "rank_low", "rank_high", "source_metric", *outcomes, "flags"]
     others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
-    named = [f"{name}_{part}" for name in OTHER for part in OTHER_PARTS]
+    named = ["estimator", "kind", *(f"{name}_{part}" for name in OTHER for part in OTHER_PARTS)]
     others = [*(name for name in named if name in table.columns), *others]
-    chosen = table.select(place, *FIRST, *then, *PARTS, *others, *NUMBERS)
+    chosen = table.select(place, *FIRST, *then, *others, *PARTS, *NUMBERS)
     rows = [
         {
             "model": key,

@@ -38,7 +38,7 @@ def standing(audit: Audit, key: str, level: float, file: Path) -> Standing | Non
     board = reference(file).filter(pl.col("place").is_not_null() & (pl.col("model") != key))
     if board.is_empty() or audit.row["stamp"] is None:
         return None
-    _same_estimator(board, audit.row["estimator"], file)
+    _same_estimator(board, audit.row.get("estimator"), file)
     others, mine = board["stamp"].to_numpy(), audit.row["stamp"]
     place, below = 1 + int((others > mine).sum()), float((others < mine).mean())
     draws = _joint(audit, file.parent, board["model"].to_list())
@@ -74,13 +74,13 @@ def reference(file: Path) -> pl.DataFrame:
         raise UserError(f"{file}: a place or stamp is no number") from None
 
 
-def _same_estimator(board: pl.DataFrame, mine: str, file: Path) -> None:
+def _same_estimator(board: pl.DataFrame, mine: str | None, file: Path) -> None:
     """Refuse a leaderboard whose scores are by another estimator."""
     theirs = board["estimator"].unique().to_list() if "estimator" in board.columns else [mine]
     if theirs != [mine]:
         raise UserError(
-            f"{file}: its scores are by the {', '.join(theirs)} estimator, this one by the {mine}: "
-            "leave it out, or take both from one study (--study)"
+            f"{file}: its scores are by the {theirs[0]} estimator, this one by the {mine}: leave it "
+            "out, or score by the settings of its study (--study)"
         )
 
 
