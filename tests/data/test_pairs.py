@@ -225,7 +225,9 @@ def test_the_kind_that_nobody_says_is_temporal_where_groups_have_visits():
     # Dates of photos of a class are no visits of anybody.
     by_class = index.with_columns(group=pl.col("label").cast(pl.String))
     assert default_kind(by_class, "multiclass", list("abc")) == "class"
-    assert default_kind(never, "multilabel", ["label"]) == "temporal"
+    assert default_kind(index, "multilabel", ["label"]) == "temporal"
+    assert default_kind(never, "multilabel", ["label"]) == "class"
+    assert default_kind(index.drop("label"), "multilabel", []) == "temporal"
 
 
 def test_no_class_pair_across_patients_is_refused_by_name():

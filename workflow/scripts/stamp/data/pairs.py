@@ -148,10 +148,8 @@ def changed(pairs: pl.DataFrame, index: pl.DataFrame, classes: Sequence[str]) ->
 def default_kind(rows: pl.DataFrame, task: str, classes: Sequence[str]) -> str:
     """The kind of semantic pairs where nobody says one, by what an index has.
 
-    ``temporal`` where it has groups with visits, and for multilabel tasks; else ``class``.
+    ``temporal`` where it has groups, such as patients, with several visits; else ``class``.
     """
-    if task == "multilabel":
-        return "temporal"
     visited = rows.filter(pl.col("order").is_not_null())["group"]
     by_patient = not groups_are_classes(rows, label_columns(task, classes))
     return "temporal" if by_patient and visited.is_duplicated().any() else "class"
@@ -163,6 +161,8 @@ def class_codes(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     The class is the value of the one label column, or, for several columns, the combination of
     their values: two images are of one class where all of their labels are known and equal.
     """
+    if not columns:
+        raise UserError("class pairs need labels: the list of classes is empty")
     for name in columns:
         if name not in rows.columns:
             raise UserError(f"class pairs: no label column '{name}': {suggest(name, rows.columns)}")
@@ -176,7 +176,7 @@ def groups_are_classes(rows: pl.DataFrame, columns: Sequence[str]) -> bool:
     They are where the labeled images of each class are one group, and those of each group one
     class.
     """
-    if not set(columns) <= set(rows.columns):
+    if not columns or not set(columns) <= set(rows.columns):
         return False
     both = rows.select("group", class_codes(rows, columns)).drop_nulls("class")
     cells = both.unique()

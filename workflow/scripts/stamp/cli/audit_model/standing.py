@@ -79,8 +79,8 @@ def _same_estimator(board: pl.DataFrame, mine: str | None, file: Path) -> None:
     theirs = board["estimator"].unique().to_list() if "estimator" in board.columns else [mine]
     if theirs != [mine]:
         raise UserError(
-            f"{file}: its scores are by the {theirs[0]} estimator, this one by the {mine}: leave it "
-            "out, or score by the settings of its study (--study)"
+            f"{file}: its scores are by the {theirs[0]} estimator, this one by the {mine}: leave "
+            "it out, or score by the settings of its study (--study)"
         )
 
 

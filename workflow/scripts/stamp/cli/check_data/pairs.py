@@ -98,7 +98,8 @@ def tell_kind(report: Report, kind: str, unit: str, why: str) -> None:
 def eligible(rows: pl.DataFrame, kind: str, pairs: PairSettings, columns: Sequence[str]) -> int:
     """How many pairs of a kind a study could draw."""
     if kind == "class":
-        return class_pair_count(rows, columns) if set(columns) <= set(rows.columns) else 0
+        known = labeled_at_all(rows, columns) and set(columns) <= set(rows.columns)
+        return class_pair_count(rows, columns) if known else 0
     try:
         return len(semantic_pairs(rows, kind, pairs.mode, pairs.order, columns, pairs.same))
     except UserError:
@@ -113,7 +114,7 @@ def unit_of(rows: pl.DataFrame, kind: str, columns: Sequence[str]) -> str:
 def units_of(rows: pl.DataFrame, kind: str, columns: Sequence[str], order: str = "order") -> int:
     """How many units pairs of a kind are drawn from: groups that have one, or images."""
     if kind == "class":
-        if not set(columns) <= set(rows.columns):
+        if not columns or not set(columns) <= set(rows.columns):
             return 0
         several = pl.col("unit").n_unique().over("group") >= 2
         return by_class(rows, columns).filter(several)["unit"].n_unique()
