@@ -241,6 +241,26 @@ def test_patients_in_two_splits_and_files_used_twice_are_warned_of(
     assert "temporal, all consecutive         none: no visit or date" in text
 
 
+def test_the_kind_of_pairs_that_is_used_is_said(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = clinic / "clinic" / "table.csv"
+    rows = pl.read_csv(table).drop("Mass").rename({"Edema": "label"})
+    rows.write_csv(table)
+    _, text = said(capsys, "clinic/table.csv")
+    assert (
+        "used: temporal pairs (consecutive images of one group), since groups have visits" in text
+    )
+    rows.drop("date").write_csv(table)
+    _, text = said(capsys, "clinic/table.csv")
+    assert "used: class pairs (two images of one class and of different groups), since no" in text
+    assert "intervals resample groups" in text and "from class pairs" in text
+    rows.drop("date", "patient").write_csv(table)
+    _, text = said(capsys, "clinic/table.csv")
+    assert "used: class pairs (two images of one class), since no group has visits" in text
+    assert "intervals resample images" in text
+
+
 def test_a_folder_a_class_is_counted_by_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

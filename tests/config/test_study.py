@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from configured import digits, mistake, phantom
 
 from stamp.config.registries import analyses
 from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
-from stamp.config.study_file import ExtraOutputSettings
+from stamp.config.study_file import ExtraOutputSettings, StudyFile
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,26 @@ def test_a_calibration_split_that_is_the_pool_is_refused(files: dict) -> None:
 def test_more_pairs_used_than_drawn_are_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["pairs"]["n_pairs"] = 81
     assert "pairs.n_pairs 81 is more than pairs.max_pairs 80" in mistake(files)
+
+
+def test_the_estimator_is_exact_unless_a_study_says_sampled(files: dict) -> None:
+    assert phantom(files).estimator == "exact"
+    files["studies/small_phantom.yaml"]["estimator"] = "sampled"
+    assert phantom(files).estimator == "sampled"
+    files["studies/small_phantom.yaml"]["estimator"] = "exakt"
+    assert "did you mean 'exact'?" in mistake(files)
+
+
+def test_the_papers_studies_keep_its_estimator() -> None:
+    folder = Path(__file__).parents[2] / "config" / "studies"
+    said = {
+        file.stem: StudyFile(**yaml.safe_load(file.read_text())).estimator
+        for file in folder.glob("*.yaml")
+    }
+    of_paper = {"natural", "medical_paper"}
+    assert of_paper <= set(said)
+    for name, estimator in said.items():
+        assert estimator == ("sampled" if name in of_paper else "exact"), name
 
 
 def test_a_model_in_two_zoos_is_refused(files: dict) -> None:
