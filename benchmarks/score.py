@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -10,8 +11,8 @@ import polars as pl
 from benchmarks.row import Row
 from benchmarks.timing import alternate
 from stamp.data.pairs import class_pairs, endpoints, pool, random_pairs
-from stamp.scoring.bootstrap import BootstrapSettings
-from stamp.scoring.score import Score, score
+from stamp.scoring.pool_pairs import PairDesign, PoolPairs
+from stamp.scoring.score import Score, ScoreSettings, score
 from stamp.scoring.stamp import probabilities, squared_distances, stamp
 
 CLASSES, IMAGES_A_CLASS, PAIRS, RESAMPLES = 1_000, 48, 2_000, 10_000
@@ -28,6 +29,7 @@ def synthetic_index() -> pl.DataFrame:
         {
             "image": [f"image{i:06d}" for i in number],
             "group": [f"class{i:04d}" for i in number // IMAGES_A_CLASS],
+            "label": number // IMAGES_A_CLASS,
         }
     )
 
@@ -60,6 +62,15 @@ def separated_logits(images: list[str], group: dict[str, str]) -> tuple[np.ndarr
     return logits, groups
 
 
+def peak(run: Callable[[], object]) -> float:
+    """The most megabytes that a run holds at once."""
+    tracemalloc.start()
+    run()
+    most = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    return most
+
+
 def main() -> list[Row]:
     """The cost of a score of 2,000 + 2,000 pairs over 1,000 classes, and of its pairs."""
     index = synthetic_index()
@@ -73,32 +84,37 @@ def main() -> list[Row]:
     p = probabilities(logits, "multiclass", 1.3)
     distances = [squared_distances(p, *pair) for pair in (within, across)]
 
-    def whole(resamples: int = RESAMPLES) -> Score:
+    units = np.arange(len(reused))
+    pairs = PoolPairs({"class": within, "random": across}, units, groups, PairDesign("class"))
+
+    def whole(estimator: str = "sampled", resamples: int = RESAMPLES) -> Score:
         outputs = probabilities(logits, "multiclass", 1.3)
-        settings = BootstrapSettings(resamples=resamples, unit="image")
-        return score(outputs, within, across, groups, "different_group", settings)
+        drawn = ("class", "different_group", PAIRS, True)
+        how = ScoreSettings("multiclass", [], *drawn, resamples, 0.95, 0, estimator=estimator)
+        return score(outputs, pairs, "class", how)
 
     times = alternate(
         {
-            "whole": whole,
-            "rest": lambda: whole(1),
+            "sampled": whole,
+            "exact": lambda: whole("exact"),
+            "rest": lambda: whole(resamples=1),
             "loop": lambda: loop_bootstrap(distances, [within, across], len(reused)),
             "pairs": lambda: random_pairs(endpoints(class_pairs(index, PAIRS, 0)), PAIRS, 0),
         },
         ROUNDS,
     )
-    tracemalloc.start()
-    whole()
-    memory = tracemalloc.get_traced_memory()[1] / 1e6
-    tracemalloc.stop()
-    bootstrap = times["whole"].cpu - times["rest"].cpu
+    bootstrap = times["sampled"].cpu - times["rest"].cpu
     loop = times["loop"].cpu * RESAMPLES / FEW_RESAMPLES
     size = f"{PAIRS:,} + {PAIRS:,} pairs, {CLASSES:,} classes, {RESAMPLES:,} resamples"
+    exact = f"all pairs of {len(reused):,} images, {CLASSES:,} classes, {RESAMPLES:,} resamples"
+    held = "allocated while scoring, without the logits"
     return [
-        Row("score with its interval", times["whole"].cpu, "CPU s", "< 1 CPU s", size),
-        Row("score, peak memory", memory, "MB", "", "allocated while scoring, without the logits"),
+        Row("sampled score with its interval", times["sampled"].cpu, "CPU s", "< 1 CPU s", size),
+        Row("exact score with its interval", times["exact"].cpu, "CPU s", "", exact),
+        Row("sampled score, peak memory", peak(whole), "MB", "", held),
+        Row("exact score, peak memory", peak(lambda: whole("exact")), "MB", "", held),
         Row(
-            "bootstrap of a score, times faster: than a loop",
+            "bootstrap of a sampled score, times faster: than a loop",
             loop / bootstrap,
             "x",
             "",

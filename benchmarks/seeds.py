@@ -38,7 +38,7 @@ PACKAGES = ("torch", "timm", "numpy", "scikit-learn", "mlxtend")
 METRICS = {"auroc": "source AUROC", "top1": "source accuracy"}
 NAMES = {
     "stamp": "STAMP",
-    "exact_stamp": "exact STAMP",
+    "sampled_stamp": "sampled STAMP",
     "stamp_scaled": "STAMP, scaled by temperature",
     "stamp_unscaled": "STAMP, not scaled by temperature",
     "stamp_matched": "STAMP, classes of the target",

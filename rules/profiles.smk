@@ -33,6 +33,8 @@ rule model_profile:
         classes=of_study("classes"),
         semantic=of_study("pairs", "semantic"),
         random=of_study("pairs", "random"),
+        pool=of_study("pairs", "pool"),
+        estimator=of_study("estimator"),
         number=of_study("pairs", "n_pairs"),
         order=of_study("pairs", "order"),
         scale=of_study("calibration", "scale"),

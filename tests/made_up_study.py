@@ -75,7 +75,8 @@ def study(
             "model": keys,
             "stamp": pl.Series(sound, dtype=pl.Float64),
             "raw": raw,
-            "exact_stamp": raw,
+            "estimator": ["exact"] * count,
+            "sampled_stamp": raw,
             "parameters": rng.integers(10, 1000, count),
             "degenerate": [i in degenerate for i in range(count)],
             **{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from stamp.cli.example_data.clinic import LABELED, write_clinic
 from stamp.cli.example_data.shapes import write_shapes
 from stamp.cli.one_model import Audit
 from stamp.core.artifacts import write_arrays, write_table
+from stamp.core.errors import UserError
 from stamp.models.loaders.train import network
 from stamp.models.weights import write_weights
 
@@ -73,7 +74,8 @@ def test_the_score_on_the_card_is_the_formulas(
     from stamp.images.reading import open_image
 
     found = json.loads(said(capsys, "--json", "--pairs", "12"))
-    assert (found["n_semantic"], found["n_random"]) == (12, 12)
+    assert found["n_semantic"] == 12 and found["n_random"] > 12
+    assert found["estimator"] == "exact" and found["sampled_stamp"] != found["stamp"]
     assert found["stamp"] == pytest.approx(1 - found["within"] / (found["total"] + 1e-8))
     table = pl.read_csv("clinic/table.csv").filter(pl.col("split") == "test")
     state = load_file("w.safetensors")
@@ -156,6 +158,30 @@ def test_a_folder_a_class_is_scored_by_class_pairs(
     text = said(capsys, "--scale", data="shapes")
     assert "of the variance of its outputs lies between classes" in " ".join(text.split())
     assert "fitted, used" in text
+
+
+def test_patients_with_visits_are_scored_by_visits_and_class_pairs_are_by_label(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A multiclass table with patients: class pairs are not pairs of one patient."""
+    weights(folder / "two.safetensors", 2)
+    table = pl.read_csv("clinic/table.csv").with_columns(
+        label=pl.when(pl.col("Effusion") == 1).then(pl.lit("effusion")).otherwise(pl.lit("none"))
+    )
+    table.select("file", "patient", "date", "split", "label").write_csv("clinic/multi.csv")
+    multi: dict[str, Any] = {"data": "clinic/multi.csv"}
+    file = ["--file", "two.safetensors"]
+    visits = json.loads(said(capsys, "--json", *file, **multi))
+    assert (visits["task"], visits["semantic"]) == ("multiclass", "temporal")
+    text = " ".join(said(capsys, "--semantic", "class", *file, **multi).split())
+    assert "class and" in text and "lies between classes" in text
+    assert "by the exact estimator; sampled: " in text
+    found = json.loads(said(capsys, "--json", "--semantic", "class", *file, **multi))
+    test = table.filter(pl.col("split") == "test")
+    ends = list(combinations(test.select("label", "patient").rows(), 2))
+    same = [(a, b) for a, b in ends if a[0] == b[0] and a[1] != b[1]]
+    assert found["n_semantic"] == len(same)
+    assert found["n_units"] == test["patient"].n_unique()  # patients are resampled
 
 
 def test_a_constant_model_has_no_score_and_the_card_says_why(
@@ -421,6 +447,15 @@ def test_a_leaderboard_that_is_none_is_one_line_before_any_work(
     data = ["--data", "clinic/table.csv", "--load", "block.yaml", "--file", "w.safetensors"]
     assert main(["audit-model", *data, "--among", str(board)]) == 1
     assert capsys.readouterr().err == f"stamp: {board}: {line}\n"  # and no bar of pixels
+
+
+def test_a_leaderboard_by_another_estimator_is_refused(tmp_path: Path) -> None:
+    board = tmp_path / "board.csv"
+    board.write_text("place,model,stamp,estimator\n1,x,0.9,sampled\n")
+    mine = audited(0.5, 0.4, 0.6, np.zeros(3))
+    mine.row["estimator"] = "exact"
+    with pytest.raises(UserError, match="its scores are by the sampled estimator"):
+        standing.standing(mine, "me", 0.95, board)
 
 
 def test_models_that_are_called_by_numbers_stand_among_others(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_pairs_are_counted_as_a_loop_over_all_images_counts_them() -> None:
         same += sum(a["A"] == b["A"] for a, b in pairs)
         other += sum(a["A"] != b["A"] for a, b in pairs)
     for a, b in combinations(rows.iter_rows(named=True), 2):
-        within += a["group"] == b["group"]
+        within += a["A"] == b["A"] and a["group"] != b["group"]
         across += a["group"] != b["group"]
     assert found == {
         "temporal, all consecutive": follow,
@@ -79,7 +79,7 @@ def test_pairs_are_counted_as_a_loop_over_all_images_counts_them() -> None:
         "labeled, all consecutive": same,
         "labeled, one per group": found["labeled, one per group"],
         "changed, all consecutive": other,
-        "class, two of a group": within,
+        "class, same label": within,
         "random, different groups": across,
     }
     unordered = pair_counts(rows.with_columns(order=pl.lit(None, dtype=pl.Int32)), ["A"])
@@ -243,6 +243,26 @@ def test_patients_in_two_splits_and_files_used_twice_are_warned_of(
     assert "temporal, all consecutive         none: no visit or date" in text
 
 
+def test_the_kind_of_pairs_that_is_used_is_said(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = clinic / "clinic" / "table.csv"
+    rows = pl.read_csv(table).drop("Mass").rename({"Edema": "label"})
+    rows.write_csv(table)
+    _, text = said(capsys, "clinic/table.csv")
+    assert (
+        "used: temporal pairs (consecutive images of one group), since groups have visits" in text
+    )
+    rows.drop("date").write_csv(table)
+    _, text = said(capsys, "clinic/table.csv")
+    assert "used: class pairs (two images of one class and of different groups), since no" in text
+    assert "intervals resample groups" in text and "from class pairs" in text
+    rows.drop("date", "patient").write_csv(table)
+    _, text = said(capsys, "clinic/table.csv")
+    assert "used: class pairs (two images of one class), since no group has visits" in text
+    assert "intervals resample images" in text
+
+
 def test_a_folder_a_class_is_counted_by_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -253,7 +273,7 @@ def test_a_folder_a_class_is_counted_by_class(
     code, text = said(capsys, "pets", "--option", "levels=[split, class]")
     assert code == 0
     assert "classes: cat 10, dog 10" in text
-    assert "class, two of a group               90" in text
+    assert "class, same label                   90" in text
     assert "random, different groups           100" in text
     assert "20 images give" in text
     assert "warning: no split 'calibration'" in text
@@ -332,13 +352,14 @@ def test_scores_that_are_there_take_the_place_of_assumptions(
     configured(clinic)
     folder = clinic / "results" / "mine" / "scores"
     folder.mkdir(parents=True)
-    pl.DataFrame({"n_semantic": [10], "low": [0.3], "high": [0.5]}).write_parquet(
-        folder / "linear.parquet"
-    )
+    row = {"estimator": "exact", "n_semantic": 30, "n_units": 10, "low": 0.3, "high": 0.5}
+    pl.DataFrame([row]).write_parquet(folder / "linear.parquet")
     _, text = said(capsys, "mine", "--half-width", "0.05")
-    assert "measured: 1 model with half-widths 0.100 to 0.100 at 10 pairs" in text
-    assert "about 40 are needed for a half-width of 0.05" in text
+    assert "measured: 1 model with half-widths 0.100 to 0.100 at 10 groups" in text
+    assert "10 groups are there, about 40 are needed for a half-width of 0.05" in text
     assert "assumed" not in text
+    pl.DataFrame([{**row, "estimator": "sampled"}]).write_parquet(folder / "linear.parquet")
+    assert "assumed" in said(capsys, "mine")[1]  # of another estimator: no measure of this one
 
 
 def test_what_the_workflow_makes_is_looked_at_once_it_is_made(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from configured import digits, mistake, phantom
 from naming import check_named
 from project import ROOT
@@ -13,7 +15,7 @@ from stamp.config import plan
 from stamp.config.labels import label_maps
 from stamp.config.registries import analyses
 from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
-from stamp.config.study_file import ExtraOutputSettings
+from stamp.config.study_file import ExtraOutputSettings, StudyFile
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,26 @@ def test_a_calibration_split_that_is_the_pool_is_refused(files: dict) -> None:
 def test_more_pairs_used_than_drawn_are_refused(files: dict) -> None:
     files["studies/small_phantom.yaml"]["pairs"]["n_pairs"] = 81
     check_named(mistake(files), "pairs.n_pairs", 81, "pairs.max_pairs", 80)
+
+
+def test_the_estimator_is_exact_unless_a_study_says_sampled(files: dict) -> None:
+    assert phantom(files).estimator == "exact"
+    files["studies/small_phantom.yaml"]["estimator"] = "sampled"
+    assert phantom(files).estimator == "sampled"
+    files["studies/small_phantom.yaml"]["estimator"] = "exakt"
+    assert "did you mean 'exact'?" in mistake(files)
+
+
+def test_the_papers_studies_keep_its_estimator() -> None:
+    folder = Path(__file__).parents[2] / "config" / "studies"
+    said = {
+        file.stem: StudyFile(**yaml.safe_load(file.read_text())).estimator
+        for file in folder.glob("*.yaml")
+    }
+    of_paper = {"natural", "medical_paper"}
+    assert of_paper <= set(said)
+    for name, estimator in said.items():
+        assert estimator == ("sampled" if name in of_paper else "exact"), name
 
 
 def test_a_model_in_two_zoos_is_refused(files: dict) -> None:

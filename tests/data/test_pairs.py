@@ -15,14 +15,18 @@ from polars.testing import assert_frame_equal
 from stamp.core.errors import UserError
 from stamp.data.pairs import (
     changed,
+    class_pair_count,
     class_pairs,
     consecutive,
+    default_kind,
     endpoints,
+    groups_are_classes,
     labeled,
     pool,
     random_pairs,
     sample,
     semantic_pairs,
+    study_pairs,
 )
 
 
@@ -118,8 +122,8 @@ def test_one_labeled_pair_a_group_is_the_first_with_identical_labels_not_the_fir
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=20), st.integers(0, 2**32), st.data())
-def test_class_pairs_are_distinct_of_one_group_and_nested(groups, seed, data):
-    index = make_index(groups)
+def test_class_pairs_are_distinct_of_one_class_and_nested(groups, seed, data):
+    index = make_index(groups, label=groups)
     every = {
         pair
         for group in set(groups)
@@ -130,20 +134,113 @@ def test_class_pairs_are_distinct_of_one_group_and_nested(groups, seed, data):
     assert (found["group_a"] == found["group_b"]).all()
     fewer = data.draw(st.integers(0, len(every)))
     assert_frame_equal(class_pairs(shuffled(index), fewer, seed), found[:fewer])
-    with pytest.raises(UserError, match=f"{len(every)} class pairs are eligible"):
+    with pytest.raises(UserError, match=rf"^{len(every)} class pairs .* are eligible"):
         class_pairs(index, len(every) + 1, seed)
 
 
 def test_class_pairs_choose_the_class_not_the_image_uniformly():
-    index = make_index([0] * 400 + [1] * 100 + [2])
+    classes = [0] * 400 + [1] * 100 + [2]
+    index = make_index(classes, label=classes)
     counts = Counter(class_pairs(index, 2000, 1)["group_a"])
-    assert set(counts) == {"g000", "g001"}
+    assert set(counts) == {"0", "1"}
     # A fifth of the second class's 4,950 pairs are drawn, a few of them twice and then dropped.
-    assert 0.44 < counts["g001"] / 2000 < 0.52
+    assert 0.44 < counts["1"] / 2000 < 0.52
+
+
+def patients_and_classes(seed=0, n=60):
+    """An index with patients, visits and labels that change between them."""
+    rng = np.random.default_rng(seed)
+    groups = np.sort(rng.integers(0, 15, n)).tolist()
+    return make_index(groups, label=pl.Series(rng.integers(0, 3, n), dtype=pl.Int16))
+
+
+def test_class_pairs_are_by_label_and_never_of_one_patient():
+    index = patients_and_classes()
+    label = dict(zip(index["image"], index["label"], strict=True))
+    patient = dict(zip(index["image"], index["group"], strict=True))
+    every = {
+        (a, b)
+        for a, b in combinations(index["image"], 2)
+        if label[a] == label[b] and patient[a] != patient[b]
+    }
+    assert class_pair_count(index, ["label"]) == len(every)
+    found = class_pairs(index, len(every), 3)
+    assert {tuple(sorted(pair)) for pair in ids(found)} == every
+    assert [str(label[image]) for image in found["a"]] == found["group_a"].to_list()
+
+
+def test_class_pairs_with_patients_are_uniform_over_classes_and_over_their_pairs():
+    """A class with many images of one patient is drawn as often as another."""
+    groups, labels = [0] * 30 + [1, 2] + list(range(3, 35)), [0] * 32 + [1] * 32
+    index = make_index(groups, label=labels)
+    found = class_pairs(index, 60, 1)
+    share = (found["group_a"] == "0").mean()
+    assert 0.3 < share < 0.7  # 61 of its pairs are eligible, 496 of the other's
+    by_patient = {tuple(sorted(pair)) for pair in ids(found.filter(pl.col("group_a") == "0"))}
+    assert all(b in ("i0030", "i0031") for _, b in by_patient)
+
+
+def settings_of(kind, **changes):
+    drawn = {"semantic": kind, "also": {}, "mode": "all_consecutive", "order": "order", "same": []}
+    return {**drawn, "random": "different_group", "pool": "reuse", "max_pairs": 40, **changes}
+
+
+@pytest.mark.parametrize("pool_of", ["reuse", "fresh"])
+def test_random_pairs_beside_class_pairs_differ_in_class_and_patient(pool_of):
+    index = patients_and_classes()
+    label = dict(zip(index["image"], index["label"], strict=True))
+    patient = dict(zip(index["image"], index["group"], strict=True))
+    how = settings_of("class", pool=pool_of)
+    found = study_pairs(index, how, "multiclass", list("abc"), 0, "x")
+    random = found.filter(pl.col("kind") == "random")
+    assert random.height == 40
+    for a, b in ids(random):
+        assert label[a] != label[b] and patient[a] != patient[b]
+    temporal = study_pairs(index, settings_of("temporal"), "multiclass", list("abc"), 0, "x")
+    for a, b in ids(temporal.filter(pl.col("kind") == "random")):
+        assert patient[a] != patient[b]  # whatever their classes
+
+
+def test_a_class_of_a_multilabel_study_is_a_combination_of_known_labels():
+    a, b = [1, 1, 0, 1, None, None], [0, 0, 1, 0, 1, 1]
+    columns = {name: pl.Series(values, dtype=pl.Int8) for name, values in {"A": a, "B": b}.items()}
+    index = make_index([0, 1, 2, 0, 4, 5], **columns)
+    found = class_pairs(index, 2, 0, ["A", "B"])
+    pairs = {tuple(sorted(pair)) for pair in ids(found)}
+    assert pairs == {("i0000", "i0001"), ("i0001", "i0003")}
+
+
+def test_groups_that_are_the_classes_are_no_patients():
+    index = make_index([0, 0, 1, 1, 2], label=[5, 5, 7, 7, None])
+    assert groups_are_classes(index, ["label"])
+    assert class_pair_count(index, ["label"]) == 2
+    assert not groups_are_classes(make_index([0, 0, 1, 2], label=[5, 5, 7, 7]), ["label"])
+
+
+def test_the_kind_that_nobody_says_is_temporal_where_groups_have_visits():
+    index = patients_and_classes()
+    assert default_kind(index, "multiclass", list("abc")) == "temporal"
+    never = index.with_columns(order=pl.lit(None, dtype=pl.Int32))
+    assert default_kind(never, "multiclass", list("abc")) == "class"
+    # Dates of photos of a class are no visits of anybody.
+    by_class = index.with_columns(group=pl.col("label").cast(pl.String))
+    assert default_kind(by_class, "multiclass", list("abc")) == "class"
+    assert default_kind(index, "multilabel", ["label"]) == "temporal"
+    assert default_kind(never, "multilabel", ["label"]) == "class"
+    assert default_kind(index.drop("label"), "multilabel", []) == "temporal"
+
+
+def test_no_class_pair_across_patients_is_refused_by_name():
+    index = make_index([0, 0, 1, 1], label=[0, 0, 1, 2])
+    with pytest.raises(UserError, match=r"0 class pairs \(one class, different groups\)"):
+        class_pairs(index, 1, 0)
+    with pytest.raises(UserError, match="no label column 'label'"):
+        class_pairs(index.drop("label"), 1, 0)
 
 
 def test_more_class_pairs_than_one_block_of_draws_keep_their_prefix():
-    index = make_index(list(np.repeat(range(20), 60)))
+    classes = np.repeat(range(20), 60)
+    index = make_index(list(classes), label=classes)
     many = class_pairs(index, 12_000, 5)
     assert len(set(ids(many))) == 12_000
     assert_frame_equal(class_pairs(index, 3_000, 5), many[:3_000])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +24,18 @@ def outputs(project: Project, study: str, view: str, model: str) -> tuple[pl.Dat
     return rows, load_file(project.result(f"{study}/logits/{view}/{model}.safetensors"))["logits"]
 
 
-def by_hand(project: Project, study: str, model: str, kind: str, count: int, temperature: float):
-    """SV, AV and STAMP by plain loops over the pairs."""
+def probabilities(project: Project, study: str, model: str, temperature: float):
+    """A model's outputs on the source, and its images."""
     rows, logits = outputs(project, study, "source", model)
     if study == "small_phantom":
-        p = 1 / (1 + np.exp(-logits.astype(float) / temperature))
-    else:
-        e = np.exp(logits.astype(float) / temperature)
-        p = e / e.sum(axis=1, keepdims=True)
+        return 1 / (1 + np.exp(-logits.astype(float) / temperature)), rows
+    e = np.exp(logits.astype(float) / temperature)
+    return e / e.sum(axis=1, keepdims=True), rows
+
+
+def by_hand(project: Project, study: str, model: str, kind: str, count: int, temperature: float):
+    """SV, AV and STAMP by plain loops over the pairs."""
+    p, rows = probabilities(project, study, model, temperature)
     place = {image: row for row, image in enumerate(rows["image"])}
     pairs = pl.read_parquet(project.result(f"{study}/pairs.parquet"))
 
@@ -51,16 +57,50 @@ def test_the_temporal_score_is_the_formula(finished: Project, model: str) -> Non
         0, named=True
     )
     within, total, stamp = by_hand(finished, "small_phantom", model, "temporal", 60, 1.0)
-    assert (row["within"], row["total"]) == pytest.approx((within, total))
-    assert row["raw"] == pytest.approx(stamp)
+    assert (row["sampled_within"], row["sampled_total"]) == pytest.approx((within, total))
+    assert row["sampled_stamp"] == pytest.approx(stamp)
+    assert row["estimator"] == "exact"
     assert row["low"] < row["stamp"] < row["high"]
+
+
+@pytest.mark.parametrize("study", ["small_phantom", "small_digits"])
+def test_the_exact_score_is_the_mean_over_all_pairs(finished: Project, study: str) -> None:
+    """Every pair of the pool in turn; images count as ends of the semantic pairs."""
+    row = pl.read_parquet(finished.result(f"{study}/scores/linear.parquet")).row(0, named=True)
+    p, rows = probabilities(finished, study, "linear", row["temperature"])
+    drawn = pl.read_parquet(finished.result(f"{study}/pairs.parquet"))
+    drawn = drawn.filter(pl.col("kind") == row["kind"])
+    place = {image: at for at, image in enumerate(rows["image"])}
+    listed = [(place[a], place[b]) for a, b in drawn.select("a", "b").iter_rows()]
+    group = rows["group"].to_list()
+    shares = dict.fromkeys(listed, 1.0)
+    if row["kind"] == "class":  # all pairs of a class, every class alike
+        ends = sorted({end for pair in listed for end in pair})
+        same = [(i, j) for i, j in combinations(ends, 2) if group[i] == group[j]]
+        number = Counter(group[i] for i, _ in same)
+        shares = {(i, j): 1 / number[group[i]] for i, j in same}
+    weight = Counter()
+    for pair, share in shares.items():
+        weight.update(dict.fromkeys(pair, share))
+    far = {
+        (i, j): weight[i] * weight[j]
+        for i, j in combinations(sorted(weight), 2)
+        if group[i] != group[j]
+    }
+    within, total = (
+        sum(share * sum((p[i] - p[j]) ** 2) for (i, j), share in each.items()) / sum(each.values())
+        for each in (shares, far)
+    )
+    assert (row["n_semantic"], row["n_random"]) == (len(shares), len(far))
+    assert (row["within"], row["total"]) == pytest.approx((within, total))
+    assert row["stamp"] == row["exact_stamp"] == pytest.approx(1 - within / (total + 1e-8))
 
 
 def test_the_class_score_uses_the_fitted_temperature(finished: Project) -> None:
     fitted = json.loads(finished.result("small_digits/calibration/linear.json").read_text())
     row = pl.read_parquet(finished.result("small_digits/scores/linear.parquet")).row(0, named=True)
     assert row["temperature"] == fitted["value"] != 1
-    assert row["raw"] == pytest.approx(
+    assert row["sampled_stamp"] == pytest.approx(
         by_hand(finished, "small_digits", "linear", "class", 200, fitted["value"])[2]
     )
 

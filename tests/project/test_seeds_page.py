@@ -32,7 +32,7 @@ def correlations(seed: int) -> pl.DataFrame:
         for outcome, ours, theirs in zip(OUTCOMES, STAMP[seed], SOURCE[seed], strict=True):
             stamp = correlation(which, outcome, "stamp", ours)
             rows.append({**stamp, "partial_source_p": PARTIAL_P[seed]})
-            rows.append(correlation(which, outcome, "exact_stamp", EXACT[seed], n=2))
+            rows.append(correlation(which, outcome, "sampled_stamp", EXACT[seed], n=2))
             rows.append(correlation(which, outcome, "source_metric", theirs))
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -113,7 +113,7 @@ def test_the_partial_counts_the_seeds_with_a_small_p(text: str) -> None:
 def test_the_summary_averages_over_seeds_only_where_every_seed_has_a_value(text: str) -> None:
     assert line_with(text, "| all | STAMP |").endswith("| 0.70 |")
     assert line_with(text, "| all | source AUROC |").endswith("| 0.77 |")
-    exact = line_with(text, "| all | exact STAMP |")
+    exact = line_with(text, "| all | sampled STAMP |")
     assert [cell.strip() for cell in exact.split("|")[3:-1]] == [
         "0.20 [-0.25, 1.00], n=2", "-", "0.40 [-0.25, 1.00], n=2", "-",
     ]  # fmt: skip
@@ -122,7 +122,7 @@ def test_the_summary_averages_over_seeds_only_where_every_seed_has_a_value(text:
 def test_a_predictor_with_fewer_models_shows_its_number(text: str) -> None:
     table = text[text.index("| seed 0, all, n=3 |") :]
     assert line_with(table, "| STAMP |") == "| STAMP | 0.90 | 0.10 | 0.90 |"
-    assert line_with(table, "| exact STAMP |").count("(n=2)") == 3
+    assert line_with(table, "| sampled STAMP |").count("(n=2)") == 3
 
 
 def test_flags_stand_under_the_seed_that_raised_them(text: str) -> None:

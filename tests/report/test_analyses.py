@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,7 +74,10 @@ def pool_and_pairs() -> tuple[Outputs, pl.DataFrame]:
     rng = np.random.default_rng(5)
     logits = 2 * np.repeat(rng.normal(size=(10, 4)), 12, axis=0) + rng.normal(size=(120, 4))
     images = [f"i{k}" for k in range(120)]
-    rows = pl.DataFrame({"image": images, "group": [f"g{k // 12}" for k in range(120)]})
+    groups = [k // 12 for k in range(120)]
+    rows = pl.DataFrame(
+        {"image": images, "group": [f"g{group}" for group in groups], "label": groups}
+    )
     ends = [rng.choice(np.arange(12 * g, 12 * g + 12), 2, replace=False) for g in range(10)] * 8
     others = [(a, (a + 12 + rng.integers(90)) % 120) for a in rng.integers(0, 120, 80)]
     table = [(f"i{a}", f"i{b}", "class") for a, b in ends]
@@ -97,7 +101,7 @@ def test_fewer_pairs_are_scored_on_the_first_pairs_and_the_same_outputs() -> Non
         assert (row["within"], row["total"]) == pytest.approx(means)
         assert row["stamp"] == pytest.approx(1 - means[0] / (means[1] + 1e-8))
     assert table["number"].to_list() == [20, 50, 80]
-    headline = score_pool(pool, pairs, "class", DESIGN, 1.7)
+    headline = score_pool(pool, pairs, "class", replace(DESIGN, estimator="sampled"), 1.7)
     same = one(table, number=50)
     assert all(same[name] == getattr(headline, name) for name in list(N_PAIRS)[2:])
 

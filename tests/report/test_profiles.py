@@ -98,6 +98,8 @@ class Study:
             classes=CLASSES,
             semantic=name,
             random="different_group",
+            pool="reuse",
+            estimator="sampled",
             number=120,
             order="order",
             scale=False,

@@ -44,6 +44,9 @@ def score_rows(model: str, value: float | None, raw: float) -> pl.DataFrame:
         "leakage": model == "m1",
         "raw": raw,
         "temperature": 1.0,
+        "estimator": "exact",
+        "sampled_stamp": raw,
+        "sampled_eta2": raw,
     }
     kinds = [("temporal", False, value), ("labeled", False, raw / 2), ("temporal", True, raw)]
     return pl.DataFrame(
@@ -96,7 +99,7 @@ def test_the_board_says_of_which_kind_the_headline_is_and_has_sv_of_the_others()
     assert (row["within"], row["within_labeled"]) == (0.1, 0.2)
     assert scoreboard.predictors(found.columns) == [
         "stamp",
-        "exact_stamp",
+        "sampled_stamp",
         "stamp_labeled",
         "stamp_scaled",
     ]

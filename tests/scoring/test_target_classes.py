@@ -61,7 +61,8 @@ def test_a_score_leaves_out_a_class_without_an_output(logits: np.ndarray) -> Non
     within = np.mean(np.sum((p[rows] - p[rows + 1]) ** 2, axis=1))
     every = np.arange(40)  # the design uses the first 40 random pairs
     total = np.mean(np.sum((p[every] - p[(every + 7) % 60]) ** 2, axis=1))
-    assert gap.stamp == pytest.approx(1 - within / (total + 1e-8), abs=1e-12)
+    assert gap.sampled_stamp == pytest.approx(1 - within / (total + 1e-8), abs=1e-12)
+    assert gap.estimator == "exact" and gap.within == pytest.approx(within)
 
 
 def test_an_auroc_without_an_output_is_null_with_its_reason(logits: np.ndarray) -> None:

@@ -79,7 +79,7 @@ def test_every_analysis_of_cached_outputs_comes_out_of_a_run(project: Project) -
     taps = tables["layers"].filter(pl.col("quantity") == "raw")
     assert taps["value"].is_not_null().all()
     board = pl.read_parquet(project.result(f"{STUDY}/statistics/scores.parquet"))
-    own = board.filter(pl.col("model") == "mixer")["stamp"][0]
+    own = board.filter(pl.col("model") == "mixer")["sampled_stamp"][0]
     assert abs(taps.filter(pl.col("part") == "output")["value"][0] - own) < 1e-9
     schema = layers.MODELS
     rows = pl.read_csv(project.result(f"{STUDY}/analyses/layers_models.csv"), schema=schema)

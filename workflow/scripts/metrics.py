@@ -31,6 +31,7 @@ def main(smk):
         source=source,
         there=there,
         target_embeddings=TargetEmbeddings(files.get("target_embeddings") or None, ids),
+        exact_total=inputs.exact_total(source.p, pool.rows, pairs, params),
     )
     table = metric_table(source, targets, extra, params.wanted)
     table = table.select(pl.lit(model).alias("model"), pl.all())

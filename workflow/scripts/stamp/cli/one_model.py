@@ -124,6 +124,8 @@ def score_settings(study: Study, seed: int) -> ScoreSettings:
         resamples=study.statistics.resamples,
         level=study.statistics.level,
         seed=seed,
+        pool=study.pairs.pool,
+        estimator=study.estimator,
     )
 
 

@@ -51,6 +51,7 @@ def read_study(name: str, files: StudyFiles) -> Study:
         source=file.source,
         preprocessing=plain(document["preprocessing"]),
         pairs=file.pairs,
+        estimator=file.estimator,
         calibration=file.calibration,
         id=file.id,
         targets=file.targets,

@@ -32,6 +32,7 @@ class Study:
     source: SourceSettings
     pairs: PairSettings
     calibration: CalibrationSettings
+    estimator: str = "exact"
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     extra_outputs: ExtraOutputSettings = field(default_factory=ExtraOutputSettings)
     id: IdSettings | None = None

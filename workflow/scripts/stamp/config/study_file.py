@@ -26,6 +26,7 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 PairKind = Literal["temporal", "labeled", "changed", "class"]
 ExclusionRule = Literal["temperature", "chance", "none"]
 Task = Literal["multilabel", "multiclass"]
+Estimator = Literal["exact", "sampled"]
 TargetKey = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]*$")]
 TwoClasses = Annotated[Distinct[Name], Field(min_length=2)]
 
@@ -79,8 +80,9 @@ class PairSettings(Section):
     )
     semantic: PairKind = Field(
         description="what the headline score uses: `temporal` (consecutive images of a group), "
-        "`labeled` (those with identical labels), `changed` (the others), `class` (two images of a "
-        "class)"
+        "`labeled` (those with identical labels), `changed` (the others), `class` (two images of "
+        "one class, by their labels, and of different groups such as patients; in multilabel "
+        "studies a class is a combination of labels)"
     )
     also: Annotated[dict[PairKind, Pairs], AfterValidator(by_key)] = Field(
         {}, description="further kinds that are scored, each with its number of pairs"
@@ -100,8 +102,8 @@ class PairSettings(Section):
     )
     random: Literal["different_group", "iid"] = Field(
         "different_group",
-        description="random pairs from two groups (`different_group`), or drawn independently "
-        "(`iid`)",
+        description="random pairs from two groups (`different_group`; beside class pairs from two "
+        "classes and two groups), or drawn independently (`iid`)",
     )
     pool: Literal["reuse", "fresh"] = Field(
         "reuse",
@@ -113,14 +115,14 @@ class PairSettings(Section):
     )
     n_pairs: Pairs = Field(
         0,
-        description="how many of them, from the first, a score uses (N); changing it forwards "
-        "nothing",
+        description="how many of them, from the first, the sampled score uses (N); changing it "
+        "forwards nothing",
         json_schema_extra={"absent": "`max_pairs`"},
     )
     n_pairs_sweep: Distinct[Pairs] = Field(
         [],
-        description="further numbers of pairs at which the headline is scored too, from the same "
-        "forward passes",
+        description="further numbers of pairs at which the sampled score is taken too, from the "
+        "same forward passes",
     )
 
     @validator(mode="before")
@@ -314,6 +316,12 @@ class StudyFile(Section):
         description="how an image becomes pixels; see below. A model's own keys override it"
     )
     pairs: PairSettings = Field(description="see below")
+    estimator: Estimator = Field(
+        "exact",
+        description="the headline score: `exact` (all pairs that the forwarded images allow) or "
+        "`sampled` (`n_pairs` drawn semantic and random pairs, as in the paper); the other is "
+        "reported beside it",
+    )
     calibration: CalibrationSettings = Field(description="see below")
     id: IdSettings | None = Field(
         None,

@@ -1,13 +1,15 @@
-"""Which images are compared: semantic pairs within a group, random pairs across groups.
+"""Which images are compared: semantic pairs within a group or class, random pairs across them.
 
 A pairs frame has the columns ``a``, ``b`` (image ids), ``group_a``, ``group_b``; that of a study
-also has the ``kind``. Every sample is a fixed random order of which a smaller count is a prefix, so
-that a smaller number of pairs needs no other image.
+also has the ``kind``. For class pairs, and the random pairs beside them, a group is a class; for
+all others it is the index's ``group``. Every sample is a fixed random order of which a smaller
+count is a prefix, so that a smaller number of pairs needs no other image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -50,9 +52,8 @@ def study_pairs(
             kind: _pairs_of_kind(rows, kind, count, settings, columns, seed)
             for kind, count in wanted.items()
         }
-        semantic = parts[settings["semantic"]]
-        images = endpoints(semantic) if settings["pool"] == "reuse" else rows
-        images = images.select("image", "group")
+        reused = parts[settings["semantic"]] if settings["pool"] == "reuse" else None
+        images = random_images(rows, settings["semantic"], columns, reused)
         parts["random"] = random_pairs(images, settings["max_pairs"], seed, settings["random"])
     except UserError as mistake:
         raise UserError(f"{where}: {mistake}") from None
@@ -69,7 +70,7 @@ def _pairs_of_kind(
 ) -> pl.DataFrame:
     """``count`` semantic pairs of one kind, in their fixed order."""
     if kind == "class":
-        return class_pairs(rows, count, seed)
+        return class_pairs(rows, count, seed, columns)
     mode, order, same = settings["mode"], settings["order"], settings["same"]
     return sample(semantic_pairs(rows, kind, mode, order, columns, same), count, seed, kind)
 
@@ -144,25 +145,84 @@ def changed(pairs: pl.DataFrame, index: pl.DataFrame, classes: Sequence[str]) ->
     return pairs.filter(~_same_labels(pairs, index, classes))
 
 
-def class_pairs(index: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
-    """``count`` pairs of one group each: a uniform group, then two of its images.
+def default_kind(rows: pl.DataFrame, task: str, classes: Sequence[str]) -> str:
+    """The kind of semantic pairs where nobody says one, by what an index has.
 
-    Only groups of at least two images take part, and no two images are paired twice (a repeated
+    ``temporal`` where it has groups, such as patients, with several visits; else ``class``.
+    """
+    visited = rows.filter(pl.col("order").is_not_null())["group"]
+    by_patient = not groups_are_classes(rows, label_columns(task, classes))
+    return "temporal" if by_patient and visited.is_duplicated().any() else "class"
+
+
+def class_codes(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """A text for the class of each row, null where a label is unknown.
+
+    The class is the value of the one label column, or, for several columns, the combination of
+    their values: two images are of one class where all of their labels are known and equal.
+    """
+    if not columns:
+        raise UserError("class pairs need labels: the list of classes is empty")
+    for name in columns:
+        if name not in rows.columns:
+            raise UserError(f"class pairs: no label column '{name}': {suggest(name, rows.columns)}")
+    texts = [pl.col(name).cast(pl.String) for name in columns]
+    return rows.select(pl.concat_str(texts, separator=",").alias("class")).to_series()
+
+
+def groups_are_classes(rows: pl.DataFrame, columns: Sequence[str]) -> bool:
+    """Whether the index's groups are the classes themselves, and not patients or the like.
+
+    They are where the labeled images of each class are one group, and those of each group one
+    class.
+    """
+    if not columns or not set(columns) <= set(rows.columns):
+        return False
+    both = rows.select("group", class_codes(rows, columns)).drop_nulls("class")
+    cells = both.unique()
+    return len(cells) == both["class"].n_unique() == both["group"].n_unique()
+
+
+def by_class(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """The labeled images in order of class, with the class as ``group``, and their ``unit``.
+
+    The unit is the index's group (a patient): two images of one unit are no class pair, and no
+    random pair beside class pairs. Where the groups are the classes, each image is its own unit.
+    """
+    own = groups_are_classes(rows, columns)
+    found = rows.with_columns(class_codes(rows, columns), unit="image" if own else "group")
+    found = found.drop_nulls("class").sort(*columns, "image")
+    return found.select("image", group="class", unit="unit")
+
+
+def class_pair_count(rows: pl.DataFrame, columns: Sequence[str]) -> int:
+    """How many class pairs some rows yield."""
+    images = by_class(rows, columns)
+    of_units, of_both = _pair_count(images.select("unit")), _pair_count(images.drop("image"))
+    return (of_units - of_both) // 2
+
+
+def class_pairs(
+    index: pl.DataFrame, count: int, seed: int, columns: Sequence[str] = ("label",)
+) -> pl.DataFrame:
+    """``count`` pairs of one class each: a uniform class, then two of its images.
+
+    The images are of different units (see :func:`by_class`): two images of one patient are never
+    paired. Only classes with such a pair take part, and no two images are paired twice (a repeated
     draw is dropped). The first n pairs are those of ``class_pairs(index, n, seed)``.
     """
-    rows = index.select("image", "group").filter(pl.col("group").is_not_null())
-    rows = rows.sort("group", "image")
-    groups = rows["group"].to_numpy()
-    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]]) if len(groups) else np.array([])
-    sizes = np.diff(np.r_[starts, len(groups)]).astype(np.int64)
-    starts, sizes = starts[sizes >= 2].astype(np.int64), sizes[sizes >= 2]
-    available = int((sizes * (sizes - 1) // 2).sum())
+    available = class_pair_count(index, columns)
     if available < count:
         raise UserError(
-            f"{available} class pairs are eligible, {count} asked: "
-            "lower pairs.max_pairs or use a split with more images per class"
+            f"{available} class pairs (one class, different groups) are eligible, {count} asked: "
+            "lower pairs.max_pairs or use a split with more labeled images per class"
         )
-    return _frame(rows, *_distinct_class_draws(starts, sizes, len(groups), count, seed))
+    rows = by_class(index, columns)
+    rows = rows.filter(pl.col("unit").n_unique().over("group") >= 2)
+    groups, units = rows["group"].rle_id().to_numpy(), rows["unit"].rank("dense").to_numpy()
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]]) if len(groups) else np.array([])
+    sizes = np.diff(np.r_[starts, len(groups)]).astype(np.int64)
+    return _frame(rows, *_distinct_class_draws(starts.astype(np.int64), sizes, units, count, seed))
 
 
 def endpoints(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -175,6 +235,21 @@ def endpoints(pairs: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(ends)
 
 
+def random_images(
+    rows: pl.DataFrame, kind: str, columns: Sequence[str], reused: pl.DataFrame | None
+) -> pl.DataFrame:
+    """The images that random pairs beside one kind of semantic pairs are drawn from.
+
+    All of ``rows``, or the ends of the ``reused`` pairs; beside class pairs with their class as
+    ``group`` and their ``unit``.
+    """
+    images = by_class(rows, columns) if kind == "class" else rows.select("image", "group")
+    if reused is None:
+        return images
+    ends = endpoints(reused).select("image")
+    return ends.join(images, on="image", how="left", maintain_order="left")
+
+
 def random_pairs(
     images: pl.DataFrame, count: int, seed: int, design: str = "different_group"
 ) -> pl.DataFrame:
@@ -182,25 +257,28 @@ def random_pairs(
 
     ``images`` has the columns ``image`` and ``group``; a row that occurs twice is drawn twice as
     often (``endpoints``). A pair never holds one image twice; ``different_group`` also redraws
-    pairs of one group, ``iid`` keeps them. The first n pairs are those of count n.
+    pairs of one group, and of one ``unit`` where there is this column; ``iid`` keeps them. The
+    first n pairs are those of count n.
     """
     _require("pairs.random", design, DESIGNS)
-    rows = images.select("image", "group").sort("image", "group")
-    column = "image" if design == "iid" else "group"
-    if count and rows[column].n_unique() < 2:
+    rows = images.sort("image", "group")
+    apart = ["image"]
+    if design == "different_group":
+        apart += [name for name in ("group", "unit") if name in images.columns]
+    if count and not _pair_count(rows.select(apart)):
+        what = "images" if design == "iid" else " and ".join(f"{name}s" for name in apart[1:])
+        number = rows[apart[0 if design == "iid" else 1]].n_unique()
         raise UserError(
-            f"random pairs need at least two {column}s, there is {rows[column].n_unique()}: "
-            "use a larger split" + ("" if design == "iid" else " or set pairs.random: iid")
+            f"random pairs need at least two {what}, there is {number}: use a larger split"
+            + ("" if design == "iid" else " or set pairs.random: iid")
         )
-    image, group = (rows[c].rank("dense").fill_null(0).to_numpy() for c in ("image", "group"))
+    codes = [rows[name].rank("dense").fill_null(0).to_numpy() for name in apart]
     found_a, found_b, found = [], [], 0
     for rng, size in _blocks(seed, _RANDOM):
         if found >= count:
             break
         a, b = rng.integers(0, rows.height, size=(2, size))
-        keep = image[a] != image[b]
-        if design == "different_group":
-            keep &= group[a] != group[b]
+        keep = np.all([code[a] != code[b] for code in codes], axis=0)
         found_a.append(a[keep])
         found_b.append(b[keep])
         found += int(keep.sum())
@@ -232,10 +310,10 @@ def pool(*pairs: pl.DataFrame) -> list[str]:
 
 
 def _distinct_class_draws(
-    starts: Indices, sizes: Indices, rows: int, count: int, seed: int
+    starts: Indices, sizes: Indices, units: Indices, count: int, seed: int
 ) -> tuple[Indices, Indices]:
-    """Row numbers of the first ``count`` distinct draws of two images of a uniform group."""
-    codes = np.empty(0, dtype=np.int64)
+    """Row numbers of the first ``count`` distinct draws of two images of a uniform class."""
+    codes, rows = np.empty(0, dtype=np.int64), len(units)
     drawn = 0
     for rng, size in _blocks(seed, _CLASS):
         if len(codes) >= count:
@@ -246,14 +324,25 @@ def _distinct_class_draws(
                 "lower pairs.max_pairs, the small classes are used up"
             )
         group = rng.integers(0, len(sizes), size=size)
-        first = rng.integers(0, sizes[group])
-        second = rng.integers(0, sizes[group] - 1)
-        second += second >= first
-        low = starts[group] + np.minimum(first, second)
-        codes = np.concatenate([codes, low * rows + starts[group] + np.maximum(first, second)])
+        first, second = _two_images(rng, starts[group], sizes[group])
+        while len(same := np.flatnonzero(units[first] == units[second])):
+            again = group[same]
+            first[same], second[same] = _two_images(rng, starts[again], sizes[again])
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        codes = np.concatenate([codes, low * rows + high])
         codes = codes[np.sort(np.unique(codes, return_index=True)[1])]
         drawn += size
     return codes[:count] // rows, codes[:count] % rows
+
+
+def _two_images(
+    rng: np.random.Generator, starts: Indices, sizes: Indices
+) -> tuple[Indices, Indices]:
+    """Two different rows of each class, uniform among its rows."""
+    first = rng.integers(0, sizes)
+    second = rng.integers(0, sizes - 1)
+    second += second >= first
+    return starts + first, starts + second
 
 
 def _blocks(seed: int, tag: int) -> Iterator[tuple[np.random.Generator, int]]:
@@ -262,6 +351,16 @@ def _blocks(seed: int, tag: int) -> Iterator[tuple[np.random.Generator, int]]:
     for block in range(1 << 30):
         yield np.random.default_rng([seed, tag, block]), size
         size = min(2 * size, 1 << 22)
+
+
+def _pair_count(rows: pl.DataFrame) -> int:
+    """How many ordered pairs of rows differ in every column, by inclusion and exclusion."""
+    found = 0
+    for number in range(rows.width + 1):
+        for names in combinations(rows.columns, number):
+            sizes = rows.group_by(names).len()["len"] if names else pl.Series([rows.height])
+            found += (-1) ** number * int((sizes.cast(pl.Int64) ** 2).sum())
+    return found
 
 
 def _joined(parts: list[Indices]) -> Indices:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.data.views import label_columns, scored_classes
 from stamp.data.views import labels as read_labels
-from stamp.data.views import scored_classes
 from stamp.inference.outputs import Outputs, read_outputs, read_predictions
-from stamp.scoring.score import pair_rows
+from stamp.scoring.pool_pairs import PairDesign, PoolPairs, pair_rows
 from stamp.scoring.stamp import probabilities
 
 CONFIDENCE, ENTROPY = 2, 3  # columns of a prediction, see ``stamp.inference.predictions``
@@ -167,6 +167,20 @@ def columns_of(
         return {}
     chosen = scored_classes(scored["among"], classes, view).tolist()
     return {"all": [place[at] for at in chosen if at in place]}
+
+
+def exact_total(
+    p: np.ndarray, rows: pl.DataFrame, pairs: pl.DataFrame, params: Mapping[str, Any]
+) -> float | None:
+    """AV of the pool's outputs by the exact estimator; None where the study's is the sampled one.
+
+    ``params`` are those of the rule: task, classes, semantic, random, pool, estimator.
+    """
+    if params["estimator"] != "exact":
+        return None
+    design = PairDesign(params["semantic"], params["random"], params["pool"])
+    columns = label_columns(params["task"], params["classes"])
+    return PoolPairs.of(rows, pairs, design, columns).exact(p, design.semantic).value()[1]
 
 
 def first_pairs(

@@ -10,13 +10,11 @@ import polars as pl
 
 from stamp.config.view_names import SOURCE
 from stamp.report.outcomes import outcome_names, values
-from stamp.report.scoreboard import FLAGS
+from stamp.report.scoreboard import FLAGS, OTHER, OTHER_PARTS
 
 FIRST = ("model", "label", "family", "objective", "regime", "stamp", "low", "high")
-PARTS = (
-    "eta2", "within", "total", "exact_stamp", "exact_eta2", "raw", "se_bootstrap", "temperature",
-)  # fmt: skip
-NUMBERS = ("n_semantic", "n_random", "parameters")
+PARTS = ("eta2", "within", "total", "raw", "se_bootstrap", "temperature")
+NUMBERS = ("n_semantic", "n_random", "n_units", "parameters")
 
 
 def flags(row: Mapping[str, Any]) -> str:
@@ -42,6 +40,7 @@ def leaderboard(
 ) -> pl.DataFrame:
     """One row per model, best score first; degenerate and excluded models last, without a place.
 
+    ``stamp``, ``low`` and ``high`` are by the study's ``estimator``; the other's score follows.
     Models that can't be scored follow with the reason.
     """
     keys = board["model"].to_list()
@@ -67,7 +66,9 @@ def leaderboard(
     place = pl.when("placed").then(pl.col("placed").cum_sum().cast(pl.Int64)).alias("place")
     then = ["rank_median", "rank_low", "rank_high", "source_metric", *outcomes, "flags"]
     others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
-    chosen = table.select(place, *FIRST, *then, *PARTS, *others, *NUMBERS)
+    named = ["estimator", "kind", *(f"{name}_{part}" for name in OTHER for part in OTHER_PARTS)]
+    others = [*(name for name in named if name in table.columns), *others]
+    chosen = table.select(place, *FIRST, *then, *others, *PARTS, *NUMBERS)
     rows = [
         {
             "model": key,

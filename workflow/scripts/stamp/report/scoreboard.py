@@ -19,10 +19,9 @@ PARTS = (
     "eta2",
     "within",
     "total",
-    "exact_stamp",
-    "exact_eta2",
     "n_semantic",
     "n_random",
+    "n_units",
     "parameters",
     "degenerate",
     "saturated",
@@ -32,6 +31,10 @@ PARTS = (
 )
 FLAGS = ("degenerate", "saturated", "leakage")
 RULES = ("temperature", "chance")
+# What the estimator that is not the headline's gives stands under its name.
+OTHER = {"exact": "sampled", "sampled": "exact"}
+OTHER_PARTS = ("stamp", "eta2")
+OTHER_SCORES = tuple(f"{name}_stamp" for name in OTHER)
 TEXTS = ("excluded", "temperature_bound", "missing", "contaminated")
 
 
@@ -51,11 +54,13 @@ def model_row(
     headline = scores.row(0, named=True)
     row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
     row |= {part: headline[part] for part in PARTS}
-    row["kind"] = headline["kind"]
-    for other in scores[1:].iter_rows(named=True):
-        row[predictor_name(other, headline)] = other["stamp"]
-        if other["kind"] != headline["kind"]:
-            row[f"within_{other['kind']}"] = other["within"]
+    other = OTHER[headline["estimator"]]
+    row |= {f"{other}_{part}": headline[f"{other}_{part}"] for part in OTHER_PARTS}
+    row |= {"estimator": headline["estimator"], "kind": headline["kind"]}
+    for further in scores[1:].iter_rows(named=True):
+        row[predictor_name(further, headline)] = further["stamp"]
+        if further["kind"] != headline["kind"]:
+            row[f"within_{further['kind']}"] = further["within"]
     for one in matched.iter_rows(named=True):
         outcome = one["target"] if one["domain"] == "all" else f"{one['target']}/{one['domain']}"
         row[f"matched:{outcome}"] = one["stamp"]
@@ -86,9 +91,9 @@ def scoreboard(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def predictors(columns: Sequence[str]) -> list[str]:
-    """The columns of a scoreboard that predict outcomes, the headline first."""
-    others = [name for name in columns if name == "exact_stamp" or name.startswith("stamp_")]
-    return ["stamp", *sorted(others, key=lambda name: name != "exact_stamp")]
+    """The columns of a scoreboard that predict outcomes: the headline, then the other estimator."""
+    others = [name for name in columns if name in OTHER_SCORES or name.startswith("stamp_")]
+    return ["stamp", *sorted(others, key=lambda name: name not in OTHER_SCORES)]
 
 
 def keeps(board: pl.DataFrame) -> dict[str, pl.Series]:

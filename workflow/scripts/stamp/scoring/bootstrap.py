@@ -11,15 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stamp.scoring.stamp import stamp
+from stamp.scoring.exact import ExactPairs
+from stamp.scoring.stamp import Array, stamp
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 FEW_UNITS = 200
 
 _BOOTSTRAP = 4
 _BLOCK = 1 << 18  # weights of a block of resamples: few enough for the processor's cache
+_WIDE = 256  # resamples of the exact estimator at once: enough for fast matrix products
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +37,12 @@ class PairDistances:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSettings:
-    """How an interval is made; ``contract`` draws it in as :func:`contraction` says."""
+    """How an interval is made; ``contract`` draws a sampled score's in (:func:`contraction`)."""
 
     resamples: int = 10_000
     level: float = 0.95
     seed: int = 0
-    unit: str = "group"  # what is resampled: "group" or "image"
     contract: bool = True
-
-    def __post_init__(self) -> None:
-        if self.unit not in ("group", "image"):
-            raise ValueError(f"unit is 'group' or 'image', not '{self.unit}'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class StampInterval:
     high: float
     se_bootstrap: float  # of the draws, as the interval
     se_units: float  # robust to images or patients that several pairs share
-    se_analytic: float  # as if all pairs were independent
+    se_analytic: float  # as if all pairs were independent; NaN for the exact estimator
     contraction: float  # factor by which the draws were moved towards the estimate, 1 for none
     draws: Array
 
@@ -88,17 +84,72 @@ def stamp_interval(
     found = bootstrap_stamp(semantic, random, units, settings.resamples, settings.seed).stamp
     se = unit_se(semantic, random, units)
     factor = contraction(found, se, units) if settings.contract else 1.0
+    independent = analytic_se(semantic.distances, random.distances)
+    return _interval(found, value, factor, (se, independent), settings)
+
+
+def exact_interval(pairs: ExactPairs, value: float, settings: BootstrapSettings) -> StampInterval:
+    """The percentile interval of the exact score ``value``, with its draws and standard errors.
+
+    In a resample the score is taken over all pairs of the units that were drawn, see
+    ``stamp.scoring.exact``. It is a mean over so many pairs that the noise of a single one hardly
+    counts, so the draws stay as they are. Only class pairs of classes with five images or fewer
+    feel it: in simulations their 95 % intervals covered 99 %.
+    """
+    found = resampled_exact(pairs, settings.resamples, settings.seed)
+    return _interval(found, value, 1.0, (jackknife_se(pairs), float("nan")), settings)
+
+
+def _interval(
+    found: Array,
+    value: float,
+    factor: float,
+    errors: tuple[float, float],
+    settings: BootstrapSettings,
+) -> StampInterval:
     draws = value + factor * (found - value)
     low, high = np.nanquantile(draws, [(1 - settings.level) / 2, (1 + settings.level) / 2])
     return StampInterval(
         low=float(low),
         high=float(high),
         se_bootstrap=_spread(draws),
-        se_units=se,
-        se_analytic=analytic_se(semantic.distances, random.distances),
+        se_units=errors[0],
+        se_analytic=errors[1],
         contraction=factor,
         draws=draws,
     )
+
+
+def resampled_exact(pairs: ExactPairs, resamples: int, seed: int) -> Array:
+    """The exact score of ``resamples`` multinomial resamples of units; NaN where no pair is left.
+
+    The draws depend on the seed and the number of units only, so models that share their pool are
+    resampled together.
+    """
+    found, held = np.empty(resamples), []
+    for columns, weights in _resampled_units(pairs.units, resamples, seed):
+        held.append(weights)
+        wide = sum(part.shape[1] for part in held)
+        if wide >= _WIDE or columns.stop == resamples:
+            every = np.hstack(held).astype(np.float64)
+            found[columns.stop - wide : columns.stop] = stamp(*pairs.parts(every))
+            held = []
+    return found
+
+
+def jackknife_se(pairs: ExactPairs) -> float:
+    """Standard error of the exact score by leaving out each unit in turn.
+
+    ``Var = (n - 1) / n sum_u (STAMP_(u) - mean)^2``; NaN where a unit can't be left out.
+    """
+    n, left = pairs.units, []
+    for start in range(0, n, _WIDE):
+        out = np.arange(start, min(start + _WIDE, n))
+        weights = np.ones((n, len(out)))
+        weights[out, out - start] = 0
+        left.append(stamp(*pairs.parts(weights)))
+    values = np.concatenate(left)
+    return float(np.sqrt((n - 1) / n * np.square(values - values.mean()).sum()))
 
 
 def renumbered(sets: Sequence[PairDistances]) -> tuple[list[PairDistances], int]:

@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
 
-from stamp.core.errors import UserError
+from stamp.data.views import label_columns
 from stamp.inference.outputs import Outputs, present
 from stamp.scoring import stamp as estimator
-from stamp.scoring.bootstrap import BootstrapSettings, PairDistances, StampInterval, stamp_interval
-from stamp.scoring.stamp import Array, Pairs
+from stamp.scoring.bootstrap import (
+    BootstrapSettings,
+    PairDistances,
+    StampInterval,
+    exact_interval,
+    stamp_interval,
+)
+from stamp.scoring.exact import ExactPairs
+from stamp.scoring.pool_pairs import PairDesign, PoolPairs
+from stamp.scoring.stamp import Array
 
 NOT_COLUMNS = ("draws",)
 N_PAIRS = {
@@ -42,6 +49,8 @@ class ScoreSettings:
     resamples: int
     level: float
     seed: int
+    pool: str = "reuse"  # which images random pairs are of
+    estimator: str = "exact"  # that of the headline score, or "sampled"
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> ScoreSettings:
@@ -52,18 +61,42 @@ class ScoreSettings:
         """The temperature of the headline score: the fitted one if the study scales, else 1."""
         return fitted if self.scale else 1.0
 
-    def bootstrap(self, kind: str) -> BootstrapSettings:
-        """Images are resampled for class pairs, groups (patients) for other kinds."""
-        unit = "image" if kind == "class" else "group"
-        return BootstrapSettings(self.resamples, self.level, self.seed, unit)
+    @property
+    def bootstrap(self) -> BootstrapSettings:
+        """How the interval is made."""
+        return BootstrapSettings(self.resamples, self.level, self.seed)
+
+    def pool_pairs(self, rows: pl.DataFrame, pairs: pl.DataFrame) -> PoolPairs:
+        """The study's pairs as rows of its pool."""
+        design = PairDesign(self.semantic, self.random, self.pool)
+        return PoolPairs.of(rows, pairs, design, label_columns(self.task, self.classes))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """SV, AV, STAMP and eta squared by one estimator."""
+
+    within: float
+    total: float
+    stamp: float
+    eta2: float
+
+    def without_score(self) -> Values:
+        """The same of a degenerate model, which has no score."""
+        return replace(self, stamp=float("nan"), eta2=float("nan"))
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """STAMP of one model with its parts, interval and health; NaN where the model is degenerate."""
+    """STAMP of one model with its parts, interval and health; NaN where the model is degenerate.
 
+    Numbers without a prefix are by the study's ``estimator``; the others name theirs.
+    """
+
+    estimator: str
     n_semantic: int
     n_random: int
+    n_units: int  # patients or the like, or images: what is resampled
     within: float
     total: float
     stamp: float
@@ -73,6 +106,10 @@ class Score:
     exact_total: float
     exact_stamp: float
     exact_eta2: float
+    sampled_within: float
+    sampled_total: float
+    sampled_stamp: float
+    sampled_eta2: float
     low: float
     high: float
     se_bootstrap: float  # the standard errors are those of ``StampInterval``
@@ -132,15 +169,16 @@ def score_at_n_pairs(
     n_pairs_sweep: Sequence[int],
     model: str,
 ) -> pl.DataFrame:
-    """The headline score at several numbers of pairs: the first N semantic and N random ones.
+    """The sampled score at several numbers of pairs: the first N semantic and N random ones.
 
-    The same outputs serve all numbers, so none of them needs a forward pass.
+    The same outputs serve all numbers, so none of them needs a forward pass. The exact score is
+    over all pairs at once and has no N.
     """
     if not n_pairs_sweep:
         return pl.DataFrame(schema=N_PAIRS)
     outputs, rows = outputs_of(pool, settings, settings.temperature(temperature)), []
     for number in n_pairs_sweep:
-        here = replace(settings, number=number)
+        here = replace(settings, number=number, estimator="sampled")
         found = as_row(score_outputs(outputs, pool, pairs, settings.semantic, here))
         row = {**found, "model": model, "number": number}
         rows.append({name: row[name] for name in N_PAIRS})
@@ -177,27 +215,8 @@ def outputs_of(
 def score_outputs(
     outputs: np.ndarray, pool: Outputs, pairs: pl.DataFrame, kind: str, settings: ScoreSettings
 ) -> Score:
-    """The score of given outputs over the first ``settings.number`` pairs of one kind."""
-    images = pool.rows["image"]
-    semantic, random = (
-        pair_rows(pairs.filter(pl.col("kind") == name).head(settings.number), images)
-        for name in (kind, "random")
-    )
-    groups = pool.rows["group"].rank("dense").to_numpy()
-    return score(outputs, semantic, random, groups, settings.random, settings.bootstrap(kind))
-
-
-def pair_rows(pairs: pl.DataFrame, images: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of image ids as pairs of row numbers."""
-    place = pl.DataFrame({"image": images}).with_row_index("row")
-    ends = []
-    for end in ("a", "b"):
-        found = pairs.select(image=end).join(place, on="image", how="left", maintain_order="left")
-        if found["row"].null_count():
-            missing = found.filter(pl.col("row").is_null())["image"][0]
-            raise UserError(f"image '{missing}' is in the pairs, but not in the view 'source'")
-        ends.append(found["row"].cast(pl.Int64).to_numpy())
-    return ends[0], ends[1]
+    """The score of given outputs over the pairs of one kind."""
+    return score(outputs, settings.pool_pairs(pool.rows, pairs), kind, settings)
 
 
 def as_row(found: Score) -> dict[str, Any]:
@@ -211,62 +230,56 @@ def as_row(found: Score) -> dict[str, Any]:
     }
 
 
-def score(
-    p: Array,
-    semantic: Pairs,
-    random: Pairs,
-    groups: ArrayLike,
-    random_design: str,
-    bootstrap: BootstrapSettings,
-) -> Score:
-    """STAMP of the outputs ``p`` with both estimators, eta squared, interval and health flags.
+def score(p: Array, pairs: PoolPairs, kind: str, settings: ScoreSettings) -> Score:
+    """STAMP of the outputs ``p`` by both estimators, eta squared, interval and health flags.
 
-    ``semantic`` and ``random`` are two arrays of rows of ``p`` each; ``groups`` has one integer per
-    row. The exact estimator uses every row of ``p``. ``random_design`` says how the random pairs
-    were drawn: with ``different_group`` eta squared is corrected for it, with ``iid`` it is not.
+    The headline, its parts and its interval are by the estimator that the study chose. With
+    ``different_group`` random pairs eta squared is corrected for it, with ``iid`` it is the score.
     """
-    if random_design not in ("different_group", "iid"):
-        raise ValueError(f"random_design is 'different_group' or 'iid', not '{random_design}'")
     if not np.isfinite(p).all():
         raise ValueError("outputs are not finite")
-    groups = np.asarray(groups)
-    near, far = (_distances(p, pairs, groups, bootstrap.unit) for pairs in (semantic, random))
+    near, far = (pairs.sampled(p, name, settings.number) for name in (kind, "random"))
     if not (len(near) and len(far)):
         raise ValueError("a score needs at least one semantic and one random pair")
-    within, total = float(near.distances.mean()), float(far.distances.mean())
-    raw = float(estimator.stamp(within, total))
-    health = estimator.health(p, total)
+    exact, effective = pairs.exact(p, kind), estimator.effective_groups(pairs.known_groups)
+    sampled = _sampled(near, far, settings.random, effective)
+    values = {"sampled": sampled, "exact": _exact(exact)}
+    chosen = values[settings.estimator]
+    health = estimator.health(p, chosen.total)
     if health.degenerate:
-        keep, interval = float("nan"), StampInterval.unknown(bootstrap.resamples)
+        interval = StampInterval.unknown(settings.resamples)
+        values = {name: value.without_score() for name, value in values.items()}
+    elif settings.estimator == "exact":
+        interval = exact_interval(exact, chosen.stamp, settings.bootstrap)
     else:
-        keep, interval = 1.0, stamp_interval(near, far, raw, bootstrap)
-    exact, effective = estimator.exact_groups(p, groups), estimator.effective_groups(groups)
-    eta2, exact_total, exact_stamp = raw, exact.total_iid, exact.stamp_iid
-    if random_design == "different_group":
-        eta2 = float(estimator.correct_different_groups(raw, effective))
-        exact_total, exact_stamp = exact.total_different, exact.stamp_different
+        interval = stamp_interval(near, far, chosen.stamp, settings.bootstrap)
+    parts = {f"{name}_{part}": n for name in values for part, n in asdict(values[name]).items()}
+    of_pairs = [len(near), len(far)]
+    if settings.estimator == "exact":
+        of_pairs = [exact.semantic.number(), exact.random.number()]
     return Score(
-        n_semantic=len(near),
-        n_random=len(far),
-        within=within,
-        total=total,
-        stamp=raw * keep,
-        raw=raw,
-        eta2=keep * eta2,
-        exact_within=exact.within,
-        exact_total=exact_total,
-        exact_stamp=keep * exact_stamp,
-        exact_eta2=keep * exact.stamp_iid,
+        estimator=settings.estimator,
+        n_semantic=of_pairs[0],
+        n_random=of_pairs[1],
+        n_units=exact.units,
+        raw=chosen.stamp,
         groups_effective=effective,
+        **asdict(values[settings.estimator]),
+        **parts,
         **asdict(health),
         **asdict(interval),
     )
 
 
-def _distances(p: Array, pairs: Pairs, groups: NDArray[Any], unit: str) -> PairDistances:
-    """The squared distances of pairs of rows, with the group or the image at each end."""
-    a, b = (np.asarray(rows, dtype=np.int64) for rows in pairs)
-    distances = estimator.squared_distances(p, a, b)
-    if unit == "group":
-        return PairDistances(distances, groups[a], groups[b])
-    return PairDistances(distances, a, b)
+def _sampled(near: PairDistances, far: PairDistances, design: str, effective: float) -> Values:
+    within, total = float(near.distances.mean()), float(far.distances.mean())
+    raw = float(estimator.stamp(within, total))
+    corrected = estimator.correct_different_groups(raw, effective) if design != "iid" else raw
+    return Values(within, total, raw, float(corrected))
+
+
+def _exact(pairs: ExactPairs) -> Values:
+    within, total = pairs.value()
+    independent = pairs.with_independent_pairs().value()[1]
+    stamp, eta2 = (float(estimator.stamp(within, each)) for each in (total, independent))
+    return Values(within, total, stamp, eta2)

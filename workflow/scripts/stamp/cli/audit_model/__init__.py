@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--channels", type=int, choices=[1, 3], help="1 for gray, 3 for colour (default: 3)")
     add = parser.add_argument_group("scoring").add_argument
     add("--semantic", choices=["temporal", "labeled", "changed", "class"],
-        help="kind of pairs (default: temporal for multilabel, class for multiclass)")  # fmt: skip
+        help="kind of pairs (default: temporal where groups have visits, else class)")  # fmt: skip
     add("--split", help="split that pairs are drawn from (default: test)")
     add("--pairs", type=at_least(1), help="how many (default: all, up to 2,000)")
     add("--calibration", metavar="SPLIT", help="of calibration images (default: calibration)")

@@ -13,6 +13,7 @@ from stamp.cli.report_lines import plural
 from stamp.config.study import Study
 from stamp.data.pairs import pool
 from stamp.report.leaderboard import flags
+from stamp.report.scoreboard import OTHER, OTHER_SCORES
 
 METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
 
@@ -21,8 +22,8 @@ GROUPS = {"class": "classes"}  # what groups are, by kind of pairs; otherwise pa
 
 
 NUMBERS = (
-    "stamp", "low", "high", "raw", "eta2", "within", "total", "exact_stamp", "exact_eta2",
-    "se_bootstrap", "se_units", "temperature", "n_semantic", "n_random", "parameters",
+    "stamp", "low", "high", "estimator", "raw", "eta2", "within", "total", "se_bootstrap",
+    "se_units", "temperature", "n_semantic", "n_random", "n_units", "parameters",
 )  # fmt: skip
 
 
@@ -40,6 +41,7 @@ def record(audit: Audit, study: Study, key: str, among: Standing | None) -> dict
         "scaled": study.calibration.scale,
         "images": len(pool(audit.pairs)),
         **{name: audit.row[name] for name in NUMBERS},
+        **{name: audit.row[name] for name in OTHER_SCORES if name in audit.row},
         "degenerate": audit.row["degenerate"],
         "excluded": audit.row["excluded"],
         "flags": flags(audit.row),
@@ -61,8 +63,7 @@ def text(found: Mapping[str, Any]) -> str:
         ("STAMP", _score(found, level)),
         (
             "Parts",
-            f"SV {found['within']:.4g}, AV {found['total']:.4g}, eta squared {_n(found['eta2'])}, "
-            f"over all pairs {_n(found['exact_eta2'])}",
+            f"SV {found['within']:.4g}, AV {found['total']:.4g}, eta squared {_n(found['eta2'])}",
         ),
         (
             "Temperature",
@@ -85,7 +86,10 @@ def _model(found: Mapping[str, Any]) -> str:
 def _score(found: Mapping[str, Any], level: str) -> str:
     if found["stamp"] is None:
         return f"none; the formula gives {_n(found['raw'])}"
-    return f"{_n(found['stamp'])}, {level} interval {_n(found['low'])} to {_n(found['high'])}"
+    interval = f"{level} interval {_n(found['low'])} to {_n(found['high'])}"
+    other = OTHER[found["estimator"]]
+    beside = f"by the {found['estimator']} estimator; {other}: {_n(found[f'{other}_stamp'])}"
+    return f"{_n(found['stamp'])}, {interval}, {beside}"
 
 
 def _metric(found: Mapping[str, Any]) -> str:

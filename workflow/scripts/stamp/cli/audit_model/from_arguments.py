@@ -16,6 +16,7 @@ from stamp.config.plan import Plan
 from stamp.config.study import Study
 from stamp.core import shown_text
 from stamp.core.errors import UserError
+from stamp.data.pairs import default_kind
 
 # Arguments that a study takes the place of.
 OF_STUDY = (
@@ -49,10 +50,10 @@ def scored_study(arguments: argparse.Namespace, project: Plan, seed: int) -> tup
     classes = [name.strip() for name in (arguments.classes or "").split(",") if name.strip()]
     if twice := next((name for name in classes if classes.count(name) > 1), None):
         raise UserError(f"--classes names '{twice}' twice")
-    pairs: dict[str, Any] = {
-        "split": [arguments.split or "test"],
-        "semantic": arguments.semantic or {"multilabel": "temporal"}.get(task, "class"),
-    }
+    names = classes or class_names(named.index)
+    shown_text.check(names, f"{named.name}: class")
+    kind = arguments.semantic or default_kind(named.index, task, names)
+    pairs: dict[str, Any] = {"split": [arguments.split or "test"], "semantic": kind}
     held_out: dict[str, Any] = {
         "split": arguments.calibration or "calibration",
         "scale": bool(arguments.scale),
@@ -63,8 +64,6 @@ def scored_study(arguments: argparse.Namespace, project: Plan, seed: int) -> tup
     if arguments.calibration_count is not None:
         held_out["n_images"] = arguments.calibration_count
     more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
-    names = classes or class_names(named.index)
-    shown_text.check(names, f"{named.name}: class")
     return named, one_model.own_study(named, task, names, pairs, held_out, more)
 
 

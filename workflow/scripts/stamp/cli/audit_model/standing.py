@@ -36,9 +36,10 @@ def standing(audit: Audit, key: str, level: float, file: Path) -> Standing | Non
     Otherwise the others' scores are held fixed, and the ends are the places of the score's own.
     """
     board = reference(file).filter(pl.col("place").is_not_null() & (pl.col("model") != key))
-    others, mine = board["stamp"].to_numpy(), audit.row["stamp"]
-    if mine is None or not len(others):
+    if board.is_empty() or audit.row["stamp"] is None:
         return None
+    _same_estimator(board, audit.row.get("estimator"), file)
+    others, mine = board["stamp"].to_numpy(), audit.row["stamp"]
     place, below = 1 + int((others > mine).sum()), float((others < mine).mean())
     draws = _joint(audit, file.parent, board["model"].to_list())
     if draws is not None:
@@ -71,6 +72,16 @@ def reference(file: Path) -> pl.DataFrame:
         return board.with_columns(*numbers, pl.col("model").cast(pl.String))
     except pl.exceptions.PolarsError:
         raise UserError(f"{file}: a place or stamp is no number") from None
+
+
+def _same_estimator(board: pl.DataFrame, mine: str | None, file: Path) -> None:
+    """Refuse a leaderboard whose scores are by another estimator."""
+    theirs = board["estimator"].unique().to_list() if "estimator" in board.columns else [mine]
+    if theirs != [mine]:
+        raise UserError(
+            f"{file}: its scores are by the {theirs[0]} estimator, this one by the {mine}: leave "
+            "it out, or score by the settings of its study (--study)"
+        )
 
 
 def _joint(audit: Audit, folder: Path, models: list[str]) -> np.ndarray | None:

@@ -27,11 +27,9 @@ class Available:
 
     kind: str
     pairs: int
-    units: int  # images of class pairs, groups of all others
-
-    @property
-    def unit(self) -> str:
-        return "image" if self.kind == "class" else "group"
+    units: int
+    unit: str  # what units are: "group" (patients or the like) or "image"
+    estimator: str = "exact"
 
     @property
     def independent(self) -> int:
@@ -47,7 +45,8 @@ def check_interval(
 ) -> None:
     """Whether the pairs suffice for an interval, by measured scores where there are any.
 
-    ``measured`` are the number of pairs and the half-width of scores that were computed already.
+    ``measured`` are the number of pairs and the half-width of scores that were computed already;
+    for the exact estimator, whose pairs are all that there are, the number of units.
     """
     kind = available.kind
     report.say("")
@@ -56,7 +55,11 @@ def check_interval(
         "pairs"
     )
     if not available.pairs or not available.units:
-        why = "no group has two images" if kind == "class" else "there is nothing to score"
+        why = "there is nothing to score"
+        if kind == "class":
+            why = "no class has labeled images of two groups"
+            if available.unit == "image":
+                why = "no class has two labeled images"
         report.found(ERROR, f"no {kind} pair: {why}")
     elif measured:
         _by_measurement(report, available, wanted.half_width, measured)
@@ -70,15 +73,18 @@ def _by_measurement(
     number, widest = max(measured, key=lambda one: scaled(one[0], one[1], wanted))
     widths = [width for _, width in measured]
     need = scaled(number, widest, wanted)
+    have, what = available.pairs, f"{available.kind} pairs"
+    if available.estimator == "exact":
+        have, what = number, f"{available.unit}s"
     report.say(
         f"  measured: {plural(len(measured), 'model')} with half-widths {min(widths):.3f} to "
-        f"{max(widths):.3f} at {number:,} pairs; the widest needs about {need:,} pairs"
+        f"{max(widths):.3f} at {number:,} {what}; the widest needs about {need:,}"
     )
-    if available.pairs < need:
+    if have < need:
         report.found(
             WARNING,
-            f"{available.pairs:,} {available.kind} pairs are there, about {need:,} are needed for "
-            f"a half-width of {wanted:g} of every model scored so far",
+            f"{have:,} {what} are there, about {need:,} are needed for a half-width of {wanted:g} "
+            "of every model scored so far",
         )
 
 
@@ -113,20 +119,24 @@ def _by_assumption(report: Report, available: Available, wanted: Wanted) -> None
             f"{middle:g} only as far as pairs of one {unit} are independent: {units:,} {unit}s",
         )
     if units < FEW_UNITS:
-        report.found(
-            NOTE,
-            f"{plural(units, unit)} {'is' if units == 1 else 'are'} fewer than {FEW_UNITS}: the "
-            "interval is then the plain bootstrap's, up to 1.7 times as wide",
-        )
+        what = "the interval is then the plain bootstrap's, up to 1.7 times as wide"
+        if available.estimator == "exact":
+            what = "an interval from so few is somewhat too narrow"
+        few = f"{plural(units, unit)} {'is' if units == 1 else 'are'} fewer than {FEW_UNITS}"
+        report.found(NOTE, f"{few}: {what}")
 
 
-def measured_widths(folder: Path, models: Sequence[str]) -> list[tuple[int, float]]:
-    """The number of pairs and the half-width of the score of each model that has one."""
+def measured_widths(folder: Path, models: Sequence[str], estimator: str) -> list[tuple[int, float]]:
+    """How many pairs (exact: units) the score of each model was of, and its half-width.
+
+    Scores by another estimator than the study's are passed over.
+    """
     found = []
     for file in (folder / f"{model}.parquet" for model in models):
         if not file.is_file():
             continue
-        row = pl.read_parquet(file, columns=["n_semantic", "low", "high"]).row(0, named=True)
-        if row["low"] is not None and row["high"] is not None:
-            found.append((int(row["n_semantic"]), (row["high"] - row["low"]) / 2))
+        row = pl.read_parquet(file).row(0, named=True)
+        if row.get("estimator") == estimator and row["low"] is not None:
+            number = row["n_units" if estimator == "exact" else "n_semantic"]
+            found.append((int(number), (row["high"] - row["low"]) / 2))
     return found

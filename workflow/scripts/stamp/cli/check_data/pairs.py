@@ -10,7 +10,15 @@ from stamp.cli.check_data.labels import labeled_at_all
 from stamp.cli.report_lines import ERROR, WARNING, Report, plural
 from stamp.config.study_file import PairSettings
 from stamp.core.errors import UserError
-from stamp.data.pairs import consecutive, semantic_pairs
+from stamp.data.pairs import (
+    by_class,
+    class_pair_count,
+    consecutive,
+    groups_are_classes,
+    semantic_pairs,
+)
+
+CLASS = "class, same label"
 
 
 def pair_counts(
@@ -18,8 +26,8 @@ def pair_counts(
 ) -> dict[str, int | str]:
     """How many pairs of each kind some rows yield, or why there are none.
 
-    ``class`` are two images of a group, ``random`` two of different groups; both are all that there
-    are, of which a study draws some.
+    ``class`` are two images of one class and of different groups (see ``stamp.data.pairs``),
+    ``random`` two of different groups; both are all that there are, of which a study draws some.
     """
     found: dict[str, int | str] = {}
     kinds = {
@@ -44,7 +52,7 @@ def pair_counts(
             except UserError as mistake:
                 found[name] = str(mistake)
     sizes = rows.group_by("group").len()["len"].cast(pl.Int64).to_numpy()
-    found["class, two of a group"] = int((sizes * (sizes - 1) // 2).sum())
+    found[CLASS] = "no labels" if no_labels else class_pair_count(rows, columns)
     found["random, different groups"] = int((len(rows) ** 2 - (sizes**2).sum()) // 2)
     return found
 
@@ -76,24 +84,43 @@ def tell_pairs(report: Report, counts: Mapping[str, int | str], where: str) -> N
         report.say(f"  {name:<{wide}}{text}")
 
 
+def tell_kind(report: Report, kind: str, unit: str, why: str) -> None:
+    """Say which pairs are used and why, and what an interval resamples."""
+    what = {
+        "temporal": "consecutive images of one group",
+        "labeled": "consecutive images of one group with identical labels",
+        "changed": "consecutive images of one group with different labels",
+        "class": "two images of one class" + (" and of different groups" * (unit == "group")),
+    }
+    report.say(f"used: {kind} pairs ({what[kind]}), {why}; intervals resample {unit}s")
+
+
 def eligible(rows: pl.DataFrame, kind: str, pairs: PairSettings, columns: Sequence[str]) -> int:
     """How many pairs of a kind a study could draw."""
     if kind == "class":
-        found = pair_counts(rows.with_columns(order=pl.lit(None, dtype=pl.Int32)), columns)
-        return int(found["class, two of a group"])
+        known = labeled_at_all(rows, columns) and set(columns) <= set(rows.columns)
+        return class_pair_count(rows, columns) if known else 0
     try:
         return len(semantic_pairs(rows, kind, pairs.mode, pairs.order, columns, pairs.same))
     except UserError:
         return 0
 
 
-def units_of(rows: pl.DataFrame, kind: str, order: str = "order") -> int:
-    """How many units pairs of a kind are drawn from: images, or groups with two or more of them."""
-    sizes = rows.group_by("group").len()["len"]
+def unit_of(rows: pl.DataFrame, kind: str, columns: Sequence[str]) -> str:
+    """What the bootstrap of a score of these pairs resamples: groups, or images."""
+    return "image" if kind == "class" and groups_are_classes(rows, columns) else "group"
+
+
+def units_of(rows: pl.DataFrame, kind: str, columns: Sequence[str], order: str = "order") -> int:
+    """How many units pairs of a kind are drawn from: groups that have one, or images."""
     if kind == "class":
-        return int(sizes.filter(sizes >= 2).sum())
+        if not columns or not set(columns) <= set(rows.columns):
+            return 0
+        several = pl.col("unit").n_unique().over("group") >= 2
+        return by_class(rows, columns).filter(several)["unit"].n_unique()
     if order == "order":
         if rows["order"].is_null().any():
             return 0
         return consecutive(rows)["group_a"].n_unique()
+    sizes = rows.group_by("group").len()["len"]
     return int((sizes >= 2).sum())

@@ -13,6 +13,7 @@ from stamp.cli.report_lines import ERROR, Report
 from stamp.config.plan import Plan
 from stamp.config.study import Study
 from stamp.core.errors import UserError
+from stamp.data.pairs import default_kind
 from stamp.data.views import label_columns, select
 
 PAIRS_SPLIT = "test"
@@ -56,13 +57,18 @@ def _check_study(report: Report, study: Study, settings: Plan, request: Request)
         pairs.check_dates(report, rows)
     if design.random == "different_group":
         pairs.check_groups(report, rows)
+    drawn = design.max_pairs if study.estimator == "exact" else design.n_pairs
     available = interval.Available(
         kind=kind,
-        pairs=min(design.n_pairs, pairs.eligible(rows, kind, design, columns)),
-        units=pairs.units_of(rows, kind, design.order),
+        pairs=min(drawn, pairs.eligible(rows, kind, design, columns)),
+        units=pairs.units_of(rows, kind, columns, design.order),
+        unit=pairs.unit_of(rows, kind, columns),
+        estimator=study.estimator,
     )
+    why = f"as the study says, by the {study.estimator} estimator"
+    pairs.tell_kind(report, kind, available.unit, why)
     scores = Path(settings.results) / study.name / "scores"
-    measured = interval.measured_widths(scores, list(study.models))
+    measured = interval.measured_widths(scores, list(study.models), study.estimator)
     interval.check_interval(report, available, request.interval, measured)
     studies.check_source(report, study, named.index)
     studies.check_targets(report, study, settings, request.seed)
@@ -75,14 +81,21 @@ def _check_data(report: Report, named: Named, request: Request) -> None:
     splits = named.index["split"].drop_nulls().unique().to_list()
     split = request.split or (PAIRS_SPLIT if PAIRS_SPLIT in splits else None)
     rows = select(named.index, {"split": split}, named.name)
-    columns = label_columns("multiclass" if "label" in rows.columns else "multilabel", classes)
+    task = "multiclass" if "label" in rows.columns else "multilabel"
+    columns = label_columns(task, classes)
     counts = pairs.pair_counts(rows, columns)
     pairs.tell_pairs(report, counts, f"split '{split}'" if split else "all of it")
     pairs.check_dates(report, rows)
     pairs.check_groups(report, rows)
-    temporal = counts["temporal, all consecutive"]
-    kind = "temporal" if isinstance(temporal, int) and temporal else "class"
-    number = temporal if kind == "temporal" else counts["class, two of a group"]
-    available = interval.Available(kind, int(number), pairs.units_of(rows, kind))
+    kind = default_kind(rows, task, classes)
+    number = counts["temporal, all consecutive" if kind == "temporal" else pairs.CLASS]
+    available = interval.Available(
+        kind=kind,
+        pairs=number if isinstance(number, int) else 0,
+        units=pairs.units_of(rows, kind, columns),
+        unit=pairs.unit_of(rows, kind, columns),
+    )
+    why = "since groups have visits" if kind == "temporal" else "since no group has visits"
+    pairs.tell_kind(report, kind, available.unit, f"{why}, unless a study says another kind")
     interval.check_interval(report, available, request.interval)
     labels.check_labels(report, named.index, classes)

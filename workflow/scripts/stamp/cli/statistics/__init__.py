@@ -91,8 +91,7 @@ def results(
     from stamp.report.plot.figure_data import FigureData as Drawn
 
     kept = pl.col("filter").is_in(FILTERS)
-    scores = data.scores.drop("exact_stamp")  # empty, and no predictor
-    found = correlations(scores, data.outcomes, data.settings, data.seed).filter(kept)
+    found = correlations(data.scores, data.outcomes, data.settings, data.seed).filter(kept)
     places = ranks(own)
     excluded = data.scores["excluded"].is_not_null().any()
     table = main_table(found if excluded else found.filter(filter="all"), data.texts)

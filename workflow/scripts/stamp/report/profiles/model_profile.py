@@ -13,7 +13,8 @@ from stamp.data.views import labels as read_labels
 from stamp.inference.extra_outputs.manifest import NotAvailable, read_output
 from stamp.inference.outputs import Outputs, present
 from stamp.scoring.bootstrap import PairDistances, stamp_interval
-from stamp.scoring.score import ScoreSettings, outputs_of, pair_rows
+from stamp.scoring.pool_pairs import PoolPairs, pair_rows
+from stamp.scoring.score import ScoreSettings, outputs_of
 from stamp.scoring.stamp import health, probabilities, squared_distances, stamp
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -111,8 +112,12 @@ class ProfileInputs:
 
     @property
     def groups(self) -> np.ndarray:
-        """A number for the group of each row."""
-        return self.rows["group"].rank("dense").to_numpy()
+        """A number for the group of each row, of its class in a study of class pairs."""
+        return self._pool_pairs.groups
+
+    @property
+    def _pool_pairs(self) -> PoolPairs:
+        return self.design.pool_pairs(self.rows, self.pairs)
 
     @property
     def constant(self) -> bool:
@@ -125,23 +130,24 @@ class ProfileInputs:
         return pair_rows(chosen, self.rows["image"])
 
     def units(self, ends: Rows) -> Rows:
-        """What the bootstrap resamples, for both ends of pairs: groups, or images (class pairs)."""
-        if self.design.bootstrap(self.design.semantic).unit == "image":
-            return ends
-        groups = self.groups
-        return groups[ends[0]], groups[ends[1]]
+        """What the bootstrap resamples, for both ends of pairs: groups, or images."""
+        units = self._pool_pairs.units
+        return units[ends[0]], units[ends[1]]
 
     def random_distances(self, outputs: np.ndarray | None = None) -> np.ndarray:
         """The squared distances of the study's random pairs, of these outputs or the model's."""
         return squared_distances(self.p if outputs is None else outputs, *self.ends("random"))
 
     def scored(self, distances: np.ndarray, ends: Rows, random: np.ndarray) -> dict[str, Any]:
-        """STAMP of squared distances against those of the random pairs, with its interval."""
+        """STAMP of squared distances against the drawn random pairs, with its interval.
+
+        This is the sampled estimator, whatever that of the study's headline.
+        """
         value = float(stamp(distances.mean(), random.mean()))
         found = stamp_interval(
             PairDistances(distances, *self.units(ends)),
             PairDistances(random, *self.units(self.ends("random"))),
             value,
-            self.design.bootstrap(self.design.semantic),
+            self.design.bootstrap,
         )
         return {"value": value, "low": found.low, "high": found.high, "n": len(distances)}

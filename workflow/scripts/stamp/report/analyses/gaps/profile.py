@@ -18,7 +18,7 @@ from stamp.data.pairs import changed
 from stamp.data.views import label_columns
 from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs, Rows
 from stamp.report.profiles.rows import entry
-from stamp.scoring.score import pair_rows
+from stamp.scoring.pool_pairs import pair_rows
 from stamp.scoring.stamp import squared_distances
 
 GAPS = tuple(range(1, 11))

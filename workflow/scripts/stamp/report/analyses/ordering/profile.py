@@ -19,7 +19,7 @@ from stamp.report.analyses.nuisance.profile import augmented_distances
 from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs, Rows
 from stamp.report.profiles.rows import entry
 from stamp.scoring.bootstrap import PairDistances, renumbered, resampled_means
-from stamp.scoring.score import pair_rows
+from stamp.scoring.pool_pairs import pair_rows
 from stamp.scoring.stamp import squared_distances
 
 ORDER = ("B", "A", "C", "D")

@@ -158,7 +158,7 @@ def sentence(table: pl.DataFrame) -> str:
         return f"No regret: {table['reason'].drop_nulls()[0]}."
     outcome = MEAN if (rows["outcome"] == MEAN).any() else rows["outcome"][0]
     own = rows.filter(pl.col("outcome") == outcome)
-    k = SUBSETS[-1] if (own["k"] == SUBSETS[-1]).any() else int(own["k"].min() or 0)  # type: ignore[call-overload]
+    k = SUBSETS[-1] if SUBSETS[-1] in own["k"] else own["k"].sort()[0]
     own = own.filter(pl.col("k") == k)
     known = {row["predictor"]: row for row in own.iter_rows(named=True)}
     # accuracy on the line knows the other models' target labels: it does not compete

@@ -1,4 +1,4 @@
-"""The score over re-drawn pairs, from the same outputs.
+"""The sampled score over re-drawn pairs, from the same outputs.
 
 ``semantic`` takes random halves of the semantic pairs: with s^2 the variance of M distances, the
 mean of a half drawn without replacement varies by s^2 / M, just as the mean of M fresh pairs would
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.data.pairs import endpoints, random_pairs
+from stamp.data.pairs import random_images, random_pairs
+from stamp.data.views import label_columns
 from stamp.report.profiles.model_profile import CONSTANT, ProfileInputs
 from stamp.report.profiles.rows import entry
-from stamp.scoring.score import pair_rows
+from stamp.scoring.pool_pairs import pair_rows
 from stamp.scoring.stamp import squared_distances, stamp
 
 REDRAWS = 100
@@ -39,9 +40,10 @@ def repaired_means(inputs: ProfileInputs, redraws: int) -> np.ndarray:
     drawn = inputs.pairs.filter(pl.col("kind") == design.semantic)
     own = inputs.pairs.filter(pl.col("kind") == "random")
     number = min(len(own), design.number)
-    more = random_pairs(
-        endpoints(drawn), len(own) + redraws * number, design.seed, design.random
-    ).slice(len(own))
+    columns = label_columns(design.task, design.classes)
+    images = random_images(inputs.rows, design.semantic, columns, drawn)
+    count = len(own) + redraws * number
+    more = random_pairs(images, count, design.seed, design.random).slice(len(own))
     distances = squared_distances(inputs.p, *pair_rows(more, inputs.rows["image"]))
     return distances.reshape(redraws, number).mean(axis=1)
 
