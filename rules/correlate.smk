@@ -27,6 +27,8 @@ rule collect:
         outcomes=of_study("outcomes"),
         exclude=of_study("calibration", "exclude"),
         contaminated=of_study("contaminated"),
+        trained_on=of_study("trained_on"),
+        level=of_study("statistics", "level"),
         relabelled=of_study("relabelled"),
         code=code_of("collect.py"),
     script:

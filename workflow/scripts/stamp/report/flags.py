@@ -22,7 +22,7 @@ COLUMNS = (
     "temperature", "temperature_bound", "missing", "contaminated", "kind", "groups", "images",
     "n_semantic",
 )  # fmt: skip
-METRICS = {"auroc": "macro-AUROC", "top1": "accuracy"}
+METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def _identical(row: Row) -> Told:
 
 
 def _hard(row: Row) -> Told:
-    if not row.get("hard"):
+    if not row.get("hard") or row.get("degenerate"):
         return None
     told = "Its outputs are zeros and ones before any scaling: saturated."
     return "hard predictions (saturated before scaling)", told
