@@ -85,6 +85,7 @@ def card(
     metric = {
         "metric": row["metric"],
         "value": row["source_metric"],
+        "se": row["source_se"],
         "low": row["source_low"],
         "high": row["source_high"],
         "no_skill": row["source_no_skill"],

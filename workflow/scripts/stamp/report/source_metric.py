@@ -25,6 +25,7 @@ def source_metric(evaluation: pl.DataFrame, level: float) -> dict[str, Any]:
     return {
         "metric": row["metric"],
         "source_metric": value,
+        "source_se": se,
         "source_low": max(0.0, value - half) if known else None,
         "source_high": min(1.0, value + half) if known else None,
         "source_n": row["n"],

@@ -9,7 +9,7 @@ from typing import Any
 from stamp.cli.report_lines import plural
 from stamp.report.flags import METRICS, no_skill_name
 
-WIDTH, MARGIN = 100, 12
+WIDTH, MARGIN, MOST_CLASSES = 100, 12, 20
 
 
 def text(found: Mapping[str, Any]) -> str:
@@ -18,6 +18,7 @@ def text(found: Mapping[str, Any]) -> str:
     lines = [
         ("Model", [_model(found)]),
         ("Data", [_data(found)]),
+        ("Classes", [_classes(found["classes"])]),
         ("STAMP", [_score(found, level)]),
         ("Parts", [_parts(found)]),
         ("Temperature", [_temperature(found)]),
@@ -61,6 +62,12 @@ def _data(found: Mapping[str, Any]) -> str:
         f"{found['n_random']:,} random pairs of {found['images']:,} images{unit}, split "
         f"{', '.join(found['split'])}, seed {found['seed']}"
     )
+
+
+def _classes(names: list[str]) -> str:
+    """How many there are and which, or the first of them."""
+    more = ", ..." if len(names) > MOST_CLASSES else ""
+    return f"{len(names):,}: {', '.join(names[:MOST_CLASSES])}{more}"
 
 
 def _score(found: Mapping[str, Any], level: str) -> str:
