@@ -64,10 +64,9 @@ def origin(metadata: Mapping[str, str], command: str) -> Origin:
     return Origin(versions, weights, known.get("device"), command)
 
 
-def repeat(study: str, model: str, results: str) -> str:
-    """The command that makes a zoo model's score again, if its file is not there."""
-    file = f"{results}/{study}/scores/{model}.parquet"
-    return f"snakemake {file} --cores 8 --resources gpu=1 --config 'studies=[{study}]'"
+def repeat(study: str, *files: str) -> str:
+    """The command that makes files of a study, where they are not there or not of today."""
+    return f"snakemake {' '.join(files)} --cores 8 --resources gpu=1 --config 'studies=[{study}]'"
 
 
 def card(

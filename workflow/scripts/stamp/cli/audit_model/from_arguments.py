@@ -91,7 +91,8 @@ def scored_study(arguments: argparse.Namespace, project: Plan, seed: int) -> tup
     if arguments.calibration_count is not None:
         held_out["n_images"] = arguments.calibration_count
     more = {} if arguments.resamples is None else {"resamples": arguments.resamples}
-    names = classes or class_names(named.index)
+    found = [name for name in class_names(named.index) if name != arguments.trained_on_column]
+    names = classes or found
     return named, one_model.own_study(named, task, names, pairs, held_out, more)
 
 

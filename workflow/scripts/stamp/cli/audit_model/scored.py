@@ -66,9 +66,10 @@ def scored_in_study(arguments: argparse.Namespace, project: Plan) -> dict[str, A
         "pairs": folder / "pairs.parquet",
         "logits": folder / "logits" / SOURCE / f"{key}.safetensors",
     }
-    command = card.repeat(study.name, key, project.results)
-    if absent := next((file for file in files.values() if not file.is_file()), None):
-        raise UserError(f"the workflow has no {absent} yet: run `{command}` first")
+    if absent := [str(file) for file in files.values() if not file.is_file()]:
+        command = card.repeat(study.name, *absent)
+        raise UserError(f"the workflow has no {absent[0]} yet: run `{command}` first")
+    command = card.repeat(study.name, str(files["scores"]), str(files["evaluation"]))
     found = stored(study, key, files, project.seed)
     trained = folder / "trained" / f"{key}.safetensors"
     metadata = _digested(found.metadata, trained if trained.is_file() else None)
