@@ -545,6 +545,13 @@ def test_one_unknown_label_is_refused_not_dropped(
     assert "column 'Effusion'" in line and "'NA'" in line and "row 5" in line
     whole = card_of(capsys)
     assert whole["classes"] == list(LABELED)
+    graded = pl.when(pl.int_range(pl.len()) == 3).then(pl.lit("2")).otherwise("Effusion")
+    table.with_columns(Effusion=graded).write_csv("clinic/graded.csv")
+    data = ["--data", "clinic/graded.csv", "--logits", "o.csv", "--resamples", "9"]
+    assert main(["audit-model", *data]) == 0
+    said = capsys.readouterr()
+    assert "the column 'Effusion' is 0 or 1" in said.err and "not read as a class" in said.err
+    assert "Classes     2: Cardiomegaly, Pneumothorax" in said.out
 
 
 def test_the_card_says_what_is_behind_it_and_how_to_repeat_it(

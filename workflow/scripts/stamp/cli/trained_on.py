@@ -42,7 +42,7 @@ def meeting(trained: TrainedOn, index: pl.DataFrame, pairs: pl.DataFrame, semant
     unit = "image" if semantic == "class" else "group"
     ends = pl.concat([pairs["a"], pairs["b"]]).unique()
     scored = index.filter(pl.col("image").is_in(ends.implode()))[unit].unique()
-    parts = {f"split {name}": pl.col("split") == name for name in trained.splits or ()}
+    parts = {name: pl.col("split") == name for name in trained.splits or ()}
     if trained.names is not None:
         known = list(trained.names)
         parts[trained.origin] = pl.col("image").is_in(known) | pl.col("group").is_in(known)

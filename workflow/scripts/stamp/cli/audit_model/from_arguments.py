@@ -13,8 +13,10 @@ import polars as pl
 from stamp.cli import one_model, trained_on
 from stamp.cli.add_model.load_block import load_block
 from stamp.cli.check_data.description import class_names
+from stamp.cli.check_data.labels import check_columns
 from stamp.cli.data_argument import Named, of_argument, read_options
 from stamp.cli.one_model import Candidate
+from stamp.cli.report_lines import Report
 from stamp.cli.trained_on import TrainedOn
 from stamp.config.plan import Plan
 from stamp.config.study import Study
@@ -120,6 +122,16 @@ def training(arguments: argparse.Namespace, index: pl.DataFrame) -> TrainedOn:
     if column is not None:
         return TrainedOn(told, trained_on.marked(index, column), f"column {column}")
     return TrainedOn(told)
+
+
+def doubts(arguments: argparse.Namespace, named: Named, model: Candidate) -> list[str]:
+    """What a reader should know before the card: columns that are no classes, unknown splits."""
+    report = Report()
+    guessed = arguments.study is None and arguments.classes is None
+    if guessed and "label" not in named.index.columns:
+        check_columns(report, named.index)
+    found = [f"{level}: {line}" for level, line in report.findings]
+    return [*found, *unknown_splits(model, named.index)]
 
 
 def unknown_splits(model: Candidate, index: pl.DataFrame) -> list[str]:

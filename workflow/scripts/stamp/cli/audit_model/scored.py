@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.cli.audit_model.from_arguments import candidate, scored_study, unknown_splits
+from stamp.cli.audit_model.from_arguments import candidate, doubts, scored_study
 from stamp.cli.audit_model.standing import reference, same_outputs, standing
 from stamp.cli.one_model import Audit, RunOptions, audit, weights_file
 from stamp.config.plan import Plan
@@ -33,8 +33,8 @@ def scored_here(arguments: argparse.Namespace, project: Plan) -> dict[str, Any]:
     seed = project.seed if arguments.seed is None else arguments.seed
     named, study = scored_study(arguments, project, seed)
     model = candidate(arguments, named.index)
-    for note in unknown_splits(model, named.index):
-        print(note, file=sys.stderr)
+    for line in doubts(arguments, named, model):
+        print(line, file=sys.stderr)
     weights = weights_file(model, arguments.file)
     device = choose(arguments.device)
     among = _among(arguments, project)
