@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from stamp.cli.report_lines import plural
+from stamp.report.card import ESTIMATORS
 from stamp.report.flags import METRICS, no_skill_name
 
 WIDTH, MARGIN, MOST_CLASSES = 100, 12, 20
@@ -73,16 +74,15 @@ def _classes(names: list[str]) -> str:
 def _score(found: Mapping[str, Any], level: str) -> str:
     if found["stamp"] is None:
         return f"none; the formula gives {_n(found['raw'])}"
-    how = f" ({found['estimator']} estimator)" if found["estimator"] else ""
+    how = f", by the {found['estimator']} estimator" if found["estimator"] else ""
     interval = f"{level} interval {_n(found['low'])} to {_n(found['high'])}"
-    return f"{_n(found['stamp'])}, {interval}{how}"
+    others = [name for name in ESTIMATORS if name != found["estimator"]]
+    beside = [f"; {name}: {_n(found[key])}" for name in others if (key := f"{name}_stamp") in found]
+    return f"{_n(found['stamp'])}, {interval}{how}{''.join(beside)}"
 
 
 def _parts(found: Mapping[str, Any]) -> str:
-    return (
-        f"SV {found['within']:.4g}, AV {found['total']:.4g}, eta squared {_n(found['eta2'])}, "
-        f"over all pairs {_n(found['exact_eta2'])}"
-    )
+    return f"SV {found['within']:.4g}, AV {found['total']:.4g}, eta squared {_n(found['eta2'])}"
 
 
 def _temperature(found: Mapping[str, Any]) -> str:

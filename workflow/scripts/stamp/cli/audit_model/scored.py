@@ -67,9 +67,9 @@ def scored_in_study(arguments: argparse.Namespace, project: Plan) -> dict[str, A
         "logits": folder / "logits" / SOURCE / f"{key}.safetensors",
     }
     if absent := [str(file) for file in files.values() if not file.is_file()]:
-        command = card.repeat(study.name, *absent)
+        command = card.making(study.name, absent)
         raise UserError(f"the workflow has no {absent[0]} yet: run `{command}` first")
-    command = card.repeat(study.name, str(files["scores"]), str(files["evaluation"]))
+    command = card.repeat(study.name, key, project.results)
     found = stored(study, key, files, project.seed)
     trained = folder / "trained" / f"{key}.safetensors"
     metadata = _digested(found.metadata, trained if trained.is_file() else None)
