@@ -25,8 +25,8 @@ from stamp.config.plan import Plan, load
 from stamp.config.study import Study
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import atomic_write, read_table
+from stamp.report import flags
 from stamp.report.correlate import SOURCE_METRIC
-from stamp.report.leaderboard import flags
 from stamp.report.outcomes import MEAN, outcome_names
 
 SEEDS = (0, 1, 2)
@@ -194,7 +194,9 @@ def detail(run: Finished, which: str) -> str:
 
 def flag_table(runs: Sequence[Finished]) -> str:
     """The health flags of every model under every seed."""
-    words = [{row["model"]: flags(row) for row in run.board.iter_rows(named=True)} for run in runs]
+    words = [
+        {row["model"]: flags.words(row) for row in run.board.iter_rows(named=True)} for run in runs
+    ]
     head = ["model", *(f"seed {run.seed}" for run in runs)]
     rows = [[model, *(each[model] or NONE for each in words)] for model in words[0]]
     return markdown(head, rows, left=len(head))

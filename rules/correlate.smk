@@ -28,6 +28,8 @@ rule collect:
         exclude=of_study("calibration", "exclude"),
         contaminated=of_study("contaminated"),
         for_reference=of_study("for_reference"),
+        trained_on=of_study("trained_on"),
+        level=of_study("statistics", "level"),
         relabelled=of_study("relabelled"),
         code=code_of("collect.py"),
     script:

@@ -31,7 +31,7 @@ rule score:
         number=of_study("pairs", "n_pairs"),
         n_pairs_sweep=of_study("pairs", "scored_numbers"),
         scale=of_study("calibration", "scale"),
-        leaks=lambda wildcards: model_of(wildcards).leaks(study_of(wildcards).pairs.split),
+        leaks=lambda wildcards: study_of(wildcards).leaks(wildcards.model),
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
         seed=PLAN.seed,

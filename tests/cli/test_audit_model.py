@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shlex
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import torch
 import yaml
 
+import stamp
 from stamp.__main__ import main
 from stamp.cli.audit_model import standing
 from stamp.cli.example_data.clinic import LABELED, write_clinic
@@ -347,7 +350,7 @@ def test_a_label_that_is_no_number_is_one_line(
     table.with_columns(Effusion=typo).write_csv("clinic/typo.csv")
     more = ["--classes", ",".join(LABELED), "--load", "block.yaml", "--file", "w.safetensors"]
     line = refused(capsys, "--data", "clinic/typo.csv", *more)
-    assert f"image '{first}': Effusion is 'O', but must be a number or empty" in line
+    assert "column 'Effusion' is 0 or 1 but for 'O' in 1 rows, first row 2" in line
 
 
 def test_a_place_that_can_not_be_written_to_is_one_line(
@@ -404,6 +407,198 @@ def test_a_model_in_a_file_needs_no_yaml(folder: Path, capsys: pytest.CaptureFix
     given = ["--onnx", "n.onnx", "--size", "48", "--mean", "0.45", "--std", "0.27"]
     line = refused(capsys, "--data", "clinic/table.csv", *given)
     assert "its input is ['batch', 1, 32, 32], but pixels are [n, 1, 48, 48]" in line
+
+
+def card_of(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    """The card of the outputs in ``o.csv``, made up unless a test has written others."""
+    if not Path("o.csv").is_file():
+        write_given(Path("o.csv"), *outputs_of(Path("clinic/table.csv")))
+    data = [] if "--data" in more else ["--data", "clinic/table.csv"]
+    assert (
+        main(["audit-model", *data, "--logits", "o.csv", "--resamples", "20", "--json", *more]) == 0
+    )
+    return json.loads(capsys.readouterr().out)
+
+
+def names(card: dict[str, Any]) -> set[str]:
+    return {one["name"] for one in card["raised"]}
+
+
+def test_a_model_on_its_own_training_patients_is_flagged(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By split, by a list of patients or images, by a column; where nobody said, it says so."""
+    table = pl.read_csv("clinic/table.csv")
+    several = pl.col("split").eq("test") & (pl.len().over("patient") > 1)
+    patients = table.filter(several)["patient"].unique(maintain_order=True)
+    Path("patients.txt").write_text("\n".join([*patients[:3], "somebody else"]) + "\n")
+    first = table.filter(pl.col("patient") == patients[0]).head(1)
+    first.select("file").write_csv("images.csv")
+    Path("others.txt").write_text("\n".join(table.filter(split="train")["patient"].unique()))
+    seen = pl.col("patient").is_in(patients[:2].implode()).cast(pl.Int8)
+    table.with_columns(used=seen).write_csv("clinic/marked.csv")
+    said = card_of(capsys)
+    assert said["trained_on"] is None and names(said) & {"leakage", "training_unknown"} == {
+        "training_unknown"
+    }
+    assert any("seen these images" in one for one in said["not_tested"])
+    for arguments, number in (
+        (["--trained-on", "train", "test"], len(patients)),
+        (["--trained-on-list", "patients.txt"], 3),
+        (["--trained-on-list", "images.csv"], 1),
+        (["--trained-on-column", "used", "--data", "clinic/marked.csv"], 2),
+    ):
+        found = card_of(capsys, *arguments)
+        assert names(found) & {"leakage", "training_unknown"} == {"leakage"}, arguments
+        assert f"{number} of the {len(patients)} groups" in found["trained_on"]
+        assert found["groups"] == len(patients) and found["classes"] == list(LABELED)
+    for arguments in (
+        ["--trained-on", "train"],
+        ["--trained-on"],
+        ["--trained-on-list", "others.txt"],
+    ):
+        found = card_of(capsys, *arguments)
+        assert not names(found) & {"leakage", "training_unknown"}, arguments
+        assert found["trained_on"]
+    assert card_of(capsys, "--trained-on")["trained_on"] == "none of the source's splits"
+
+
+def test_what_a_zoo_says_of_a_models_training_is_on_the_card(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_given(Path("o.csv"), *outputs_of(Path("clinic/table.csv")))
+    entry = {"load": {"source": "logits", "file": "o.csv"}}
+    zoo = {"aa": {**entry, "trained_on": ["test"]}, "bb": {**entry, "trained_on": []}, "cc": entry}
+    Path("zoo.yaml").write_text(yaml.safe_dump(zoo))
+    found = {}
+    for key in zoo:
+        data = ["--data", "clinic/table.csv", "--resamples", "20", "--json"]
+        assert main(["audit-model", *data, "--load", "zoo.yaml", "--model", key]) == 0
+        found[key] = names(json.loads(capsys.readouterr().out)) & {"leakage", "training_unknown"}
+    assert found == {"aa": {"leakage"}, "bb": set(), "cc": {"training_unknown"}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--trained-on-list", "gone.txt"], "no such file 'gone.txt'"),
+        (["--trained-on-list", "empty.txt"], "empty.txt: names no image and no group"),
+        (["--trained-on-list", "o.csv", "--trained-on-column", "x"], "exclude each other"),
+        (["--trained-on-column", "usd"], "no column 'usd'"),
+        (["--trained-on-list", "nameless.csv"], "none of the columns image, path, file, group"),
+    ],
+)
+def test_a_mistake_in_what_it_was_trained_on_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], line: str
+) -> None:
+    Path("empty.txt").write_text("\n")
+    Path("nameless.csv").write_text("who\np1\n")
+    write_given(Path("o.csv"), *outputs_of(Path("clinic/table.csv")))
+    assert line in refused(capsys, "--data", "clinic/table.csv", "--logits", "o.csv", *arguments)
+
+
+def test_a_misspelt_split_is_noted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_given(Path("o.csv"), *outputs_of(Path("clinic/table.csv")))
+    data = ["--data", "clinic/table.csv", "--logits", "o.csv", "--resamples", "20"]
+    assert main(["audit-model", *data, "--trained-on", "tset"]) == 0
+    assert "no split 'tset': did you mean 'test'?" in capsys.readouterr().err
+
+
+def imbalanced(right: float) -> None:
+    """A table of 606 images in 1,000 of one class, and outputs of this accuracy by another rule."""
+    rng = np.random.default_rng(1)
+    label = np.repeat(["healthy", "ill", "worse"], [606, 300, 94])
+    n = len(label)
+    table = pl.DataFrame(
+        {
+            "image": [f"{k}.png" for k in range(n)],
+            "label": label,
+            "split": np.where(rng.random(n) < 0.3, "calibration", "test"),
+        }
+    )
+    table.write_csv("table.csv")
+    truth = np.unique(label, return_inverse=True)[1]
+    said = np.where(rng.random(n) < right, truth, (truth + rng.integers(1, 3, n)) % 3)
+    z = np.eye(3)[said] * 2 + rng.normal(size=(n, 3)) * 0.3
+    columns = {name: z[:, at] for at, name in enumerate(["healthy", "ill", "worse"])}
+    pl.DataFrame({"image": table["image"], **columns}).write_csv("o.csv")
+
+
+@pytest.mark.parametrize(("right", "flagged"), [(0.439, True), (0.60, True), (0.75, False)])
+def test_a_model_no_better_than_the_most_frequent_class_is_flagged(
+    folder: Path, capsys: pytest.CaptureFixture[str], right: float, flagged: bool
+) -> None:
+    imbalanced(right)
+    found = card_of(capsys, "--data", "table.csv")
+    metric = found["source_metric"]
+    rows = pl.read_csv("table.csv").filter(split="test")
+    share = (rows["label"] == "healthy").mean()  # of all images: a few are in no pair
+    assert metric["no_skill"] == pytest.approx(share, abs=0.02)
+    assert metric["low"] < metric["value"] < metric["high"]
+    assert ("no_skill" in names(found)) == flagged
+    assert (
+        main(["audit-model", "--data", "table.csv", "--logits", "o.csv", "--resamples", "9"]) == 0
+    )
+    text = capsys.readouterr().out
+    assert f"majority-class rate {metric['no_skill']:.3f}" in " ".join(text.split())
+    assert ("no better than the majority class" in text) == flagged
+
+
+def test_one_hot_outputs_and_a_temperature_at_its_bound_are_explained(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imbalanced(0.75)
+    outputs = pl.read_csv("o.csv")
+    values = outputs.drop("image").to_numpy()
+    hard = (values == values.max(axis=1, keepdims=True)).astype(int)
+    columns = {name: hard[:, at] for at, name in enumerate(outputs.columns[1:])}
+    pl.DataFrame({"image": outputs["image"], **columns}).write_csv("o.csv")
+    found = card_of(capsys, "--data", "table.csv", "--probabilities", "--scale")
+    assert {"hard", "temperature_bound"} <= names(found) and "saturated" in found["flags"]
+    (bound,) = [one for one in found["raised"] if one["name"] == "temperature_bound"]
+    assert found["temperature"] == pytest.approx(20, rel=0.01)
+    assert "softened" in bound["reason"] and "logits" in bound["advice"]
+
+
+def test_one_unknown_label_is_refused_not_dropped(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.read_csv("clinic/table.csv", infer_schema=False)
+    unknown = pl.when(pl.int_range(pl.len()) == 3).then(pl.lit("NA")).otherwise("Effusion")
+    table.with_columns(Effusion=unknown).write_csv("clinic/na.csv")
+    write_given(Path("o.csv"), *outputs_of(Path("clinic/table.csv")))
+    line = refused(capsys, "--data", "clinic/na.csv", "--logits", "o.csv")
+    assert "column 'Effusion'" in line and "'NA'" in line and "row 5" in line
+    whole = card_of(capsys)
+    assert whole["classes"] == list(LABELED)
+    graded = pl.when(pl.int_range(pl.len()) == 3).then(pl.lit("2")).otherwise("Effusion")
+    table.with_columns(Effusion=graded).write_csv("clinic/graded.csv")
+    data = ["--data", "clinic/graded.csv", "--logits", "o.csv", "--resamples", "9"]
+    assert main(["audit-model", *data]) == 0
+    said = capsys.readouterr()
+    assert "the column 'Effusion' is 0 or 1" in said.err and "not read as a class" in said.err
+    assert "Classes     2: Cardiomegaly, Pneumothorax" in said.out
+
+
+def test_the_card_says_what_is_behind_it_and_how_to_repeat_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = card_of(capsys, "--trained-on", "train")
+    rows = pl.read_csv("clinic/table.csv").filter(split="test")
+    several = rows.group_by("patient").len().filter(pl.col("len") > 1)
+    assert found["groups"] == len(several)
+    assert found["images"] == int(several["len"].sum())
+    assert found["weights"]["sha256"] == hashlib.sha256(Path("o.csv").read_bytes()).hexdigest()
+    assert found["versions"]["stamp"] == stamp.__version__
+    assert len(found["not_tested"]) >= 3
+    line = shlex.split(found["command"])
+    assert line[:3] == ["python", "-m", "stamp"]
+    assert main(line[3:]) == 0
+    assert json.loads(capsys.readouterr().out) == found
+    text = said(capsys)
+    assert f"{found['groups']} groups (patients or the like)" in " ".join(text.split())
+    for word in ("Not tested", "Versions", "torch", "Weights", "sha256", "Repeat by"):
+        assert word in text
 
 
 def audited(stamp: float | None, low: float, high: float, draws: np.ndarray) -> Audit:

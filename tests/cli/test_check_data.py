@@ -161,11 +161,20 @@ def edited(clinic: Path, column: str, value: str, rows: range) -> str:
     return "clinic/edited.csv"
 
 
-@pytest.mark.parametrize("value", ["O", "-1", "2"])
-def test_a_label_column_with_a_typo_is_warned_of(
+@pytest.mark.parametrize("value", ["O", "-1", "NA"])
+def test_a_label_column_with_a_typo_is_refused(
     clinic: Path, capsys: pytest.CaptureFixture[str], value: str
 ) -> None:
-    """It is no column of 0 and 1 any more, so that its class would be gone without a word."""
+    code, text = said(capsys, edited(clinic, "Edema", value, range(3, 5)))
+    assert code == 1
+    assert f"column 'Edema' is 0 or 1 but for '{value}' in 2 rows, first row 5" in text
+
+
+def test_a_column_of_zero_and_one_with_another_number_is_warned_of(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be a grade or a count, and so no class; or its class is gone."""
+    value = "2"
     _, text = said(capsys, edited(clinic, "Edema", value, range(3, 5)))
     assert "positives: Mass " in text
     image = "images/2-0.png"

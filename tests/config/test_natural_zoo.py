@@ -21,7 +21,7 @@ from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.registry import load_model
 from stamp.models.loaders.timm import attach_random_head
 from stamp.models.torchvision_ops import timm
-from stamp.scoring.calibrate import HIGHEST, exclusion, fit_temperature
+from stamp.scoring.calibrate import HIGHEST, Performance, exclusion, fit_temperature
 
 ZOO = read_zoo(ROOT / "config" / "zoo" / "natural.yaml")
 HEADLESS = {key: entry for key, entry in ZOO.items() if "head" in entry["load"]}
@@ -185,9 +185,11 @@ def test_the_chance_rule_finds_every_untrained_head_and_the_temperature_rule_onl
         logits = untrained(sample, f"head {number}") / 4  # as of features a quarter the length
         fitted = fit_temperature(logits, labels, "multiclass")
         right = accuracy(logits, labels)
-        assert exclusion("chance", fitted.value, right, "multiclass", CLASSES)
+        assert exclusion("chance", fitted.value, Performance(right, "multiclass", CLASSES))
         found.append(fitted)
-    apart = [exclusion("temperature", t.value, 0.0, "multiclass", CLASSES) for t in found]
+    apart = [
+        exclusion("temperature", t.value, Performance(0.0, "multiclass", CLASSES)) for t in found
+    ]
     bounds = [t for t in found if t.bound == "upper"]
     assert len(bounds) > len(found) / 4
     assert {t.value for t in bounds} == {HIGHEST}
@@ -212,10 +214,10 @@ def test_a_temperature_is_the_logits_scale_whether_or_not_the_head_works(
         for factor in (1 / plain.value, 6 / plain.value):
             fitted = fit_temperature(factor * logits, answers, "multiclass")
             assert fitted.value == pytest.approx(factor * plain.value, rel=1e-3)
-            apart = exclusion("temperature", fitted.value, 0.0, "multiclass", CLASSES)
+            apart = exclusion("temperature", fitted.value, Performance(0.0, "multiclass", CLASSES))
             assert (apart is not None) == (factor * plain.value > 3)
             right = accuracy(factor * logits, answers)
-            found = exclusion("chance", fitted.value, right, "multiclass", CLASSES)
+            found = exclusion("chance", fitted.value, Performance(right, "multiclass", CLASSES))
             assert (found is not None) == chance
 
 

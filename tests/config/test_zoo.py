@@ -99,8 +99,24 @@ def test_a_model_key_with_a_slash_is_refused(files: dict) -> None:
 
 def test_a_model_leaks_where_it_was_trained_on_a_split_of_the_pairs(files: dict) -> None:
     files["zoo/small_phantom.yaml"]["few"]["trained_on"] = ["train", "test"]
-    few = phantom(files).models["few"]
-    assert few.leaks(["test"]) and not few.leaks(["calibration"])
+    assert phantom(files).leaks("few")
+    files["zoo/small_phantom.yaml"]["few"]["trained_on"] = ["train"]
+    assert not phantom(files).leaks("few")
+
+
+def test_what_nobody_said_of_a_models_training_is_not_known_unless_the_workflow_trains_it(
+    files: dict,
+) -> None:
+    zoo = files["zoo/small_phantom.yaml"]
+    del zoo["few"]["trained_on"]
+    assert phantom(files).trained_on["few"] == ["train"]
+    files["studies/small_phantom.yaml"]["pairs"]["split"] = "train"
+    assert phantom(files).leaks("few")
+    Path("all.csv").write_text("")
+    zoo["few"]["load"] = {"source": "logits", "file": "all.csv"}
+    assert phantom(files).trained_on["few"] is None and not phantom(files).leaks("few")
+    zoo["few"]["trained_on"] = []
+    assert phantom(files).trained_on["few"] == [] and not phantom(files).leaks("few")
 
 
 def test_precomputed_logits_are_files_of_a_view_with_their_ids(files: dict) -> None:

@@ -128,7 +128,7 @@ def test_a_predictor_with_fewer_models_shows_its_number(text: str) -> None:
 def test_flags_stand_under_the_seed_that_raised_them(text: str) -> None:
     assert line_with(text, "| first |") == "| first | - | - | - |"
     assert line_with(text, "| second |") == "| second | degenerate | - | - |"
-    words = "temperature at its upper bound; excluded: temperature 20 is above 3"
+    words = "excluded: temperature 20 is above 3; temperature at its upper bound"
     assert line_with(text, "| third |") == f"| third | {words} | {words} | {words} |"
 
 

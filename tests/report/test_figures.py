@@ -331,7 +331,7 @@ def test_the_forest_prints_whole_rank_intervals_and_flags_in_words():
     assert shown.count("1\u20132") == 1  # of m0: 1 to 1.6
     assert "4\u20137" in shown  # of m5: 4.8 to 6.6
     assert shown.count("\u2013") == 1  # the degenerate one has no rank
-    assert "saturated, temperature bound" in " ".join(shown)
+    assert "saturated, temperature at its bound" in " ".join(shown)
     assert "degenerate, excluded" in shown
     assert "excluded" in shown
 

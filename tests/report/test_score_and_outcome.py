@@ -254,7 +254,7 @@ def test_flags_say_everything_that_was_known_without_target_data() -> None:
     row: dict[str, Any] = {"saturated": True, "contaminated": "far", "excluded": None}
     row |= {"excluded_temperature": "temperature 9 is above 3", "temperature_bound": "upper"}
     assert failures.flags(row) == (
-        "saturated; trained or selected on far; temperature at its upper bound; "
+        "saturated; temperature at its upper bound; trained or selected on far; "
         "by the other rule: temperature 9 is above 3"
     )
     assert failures.flags({"excluded": "near chance", "excluded_chance": "near chance"}) == (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import norm, spearmanr
 
 from stamp.report import correlate as agreement
-from stamp.report import leaderboard, main_table, outcomes, scoreboard
+from stamp.report import flags, leaderboard, main_table, outcomes, scoreboard
 
 MODELS = [f"m{k}" for k in range(8)]
 SETTINGS = {"permutations": 300, "resamples": 300, "level": 0.95}
@@ -47,12 +47,29 @@ def score_rows(model: str, value: float | None, raw: float) -> pl.DataFrame:
         "estimator": "exact",
         "sampled_stamp": raw,
         "sampled_eta2": raw,
+        "missing": None,
+        "hard": False,
+        "groups": 100,
+        "n_semantic": 200,
+        "fingerprint": [raw, 0.0],
     }
     kinds = [("temporal", False, value), ("labeled", False, raw / 2), ("temporal", True, raw)]
     return pl.DataFrame(
         [{**common, "kind": k, "scaled": s, "stamp": v} for k, s, v in kinds],
         infer_schema_length=None,
     )
+
+
+def at_home(value: float, positives: tuple[int, ...] = (), se: float = 0.02) -> pl.DataFrame:
+    """A model's evaluation on the source: AUROC, or accuracy where classes have sizes."""
+    name, metric = ("top1", "top1") if positives else ("macro", "auroc")
+    whole = {"domain": "all", "class": name, "metric": metric, "value": value, "se": se, "n": 100}
+    rows = [{**whole, "positives": None, "reason": None}]
+    rows += [
+        {**rows[0], "class": str(number), "metric": "recall", "positives": size}
+        for number, size in enumerate(positives)
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"reason": pl.String})
 
 
 def board(
@@ -71,11 +88,8 @@ def board(
         )
         raw = 0.99 if model == degenerate else number / 10
         scores = score_rows(model, None if model == degenerate else raw, raw)
-        rows.append(
-            scoreboard.model_row(
-                scores, calibration, matched, "chance", (contaminated or {}).get(model, ())
-            )
-        )
+        declared = scoreboard.Declared("chance", 0.95, (contaminated or {}).get(model, ()), [])
+        rows.append(scoreboard.model_row(scores, calibration, matched, at_home(0.9), declared))
     return scoreboard.scoreboard(rows)
 
 
@@ -95,7 +109,8 @@ def test_the_board_says_of_which_kind_the_headline_is_and_has_sv_of_the_others()
     rows = score_rows("m3", 0.3, 0.3).with_columns(within=pl.Series([0.1, 0.2, 0.3]))
     calibration = {"value": 1, "bound": None, "excluded": dict.fromkeys(("temperature", "chance"))}
     none = pl.DataFrame(schema={"target": pl.String, "domain": pl.String, "stamp": pl.Float64})
-    row = scoreboard.model_row(rows, calibration, none, "chance")
+    declared = scoreboard.Declared("chance", 0.95)
+    row = scoreboard.model_row(rows, calibration, none, at_home(0.9), declared)
     assert (row["within"], row["within_labeled"]) == (0.1, 0.2)
     assert scoreboard.predictors(found.columns) == [
         "stamp",
@@ -223,12 +238,12 @@ def test_the_leaderboard_places_sound_models_by_score_and_the_others_last() -> N
     table = leaderboard.leaderboard(board(), tidy(), ranks, described)
     assert table["model"].to_list() == ["m6", "m5", "m4", "m3", "m2", "m1", "m0", "m7"]
     assert table["place"].to_list() == [1, 2, 3, 4, 5, 6, None, None]
-    flags = dict(table.select("model", "flags").iter_rows())
-    assert flags["m7"] == "degenerate"
-    assert flags["m0"] == "excluded: near chance"
-    assert flags["m1"] == "leakage"
-    assert flags["m2"] == "temperature at its upper bound"
-    assert flags["m6"] == ""
+    words = dict(table.select("model", "flags").iter_rows())
+    assert words["m7"] == "degenerate"
+    assert words["m0"] == "excluded: near chance"
+    assert words["m1"] == "leakage"
+    assert words["m2"] == "temperature at its upper bound"
+    assert words["m6"] == ""
     assert table.filter(pl.col("model") == "m6")["rank_median"][0] == 1
 
 
@@ -236,6 +251,58 @@ def test_outranking_is_a_share_of_draws() -> None:
     draws = np.array([[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], [np.nan] * 4])
     table = agreement.outranking(["a", "b", "c"], draws)
     assert table["b"].to_list() == [0.625, 0.5, None]
+
+
+def test_a_source_metric_that_reaches_the_majority_class_is_flagged() -> None:
+    """Two brightness statistics came first with accuracy .439 where a constant has .606."""
+    rows = score_rows("m3", 0.9, 0.9)
+    calibration = {"value": 1, "bound": None, "excluded": dict.fromkeys(("temperature", "chance"))}
+    none = pl.DataFrame(schema={"target": pl.String, "domain": pl.String, "stamp": pl.Float64})
+    declared = scoreboard.Declared("chance", 0.95, trained_on=[])
+    sizes = (606, 300, 94)
+    for value, clear in ((0.439, False), (0.606, False), (0.63, False), (0.66, True)):
+        home = at_home(value, sizes)
+        row = scoreboard.model_row(rows, calibration, none, home, declared)
+        assert row["source_no_skill"] == pytest.approx(0.606)
+        assert row["source_low"] == pytest.approx(norm.interval(0.95, value, 0.02)[0])
+        assert row["source_high"] == pytest.approx(norm.interval(0.95, value, 0.02)[1])
+        assert [one.flag.name for one in flags.raised(row)] == ([] if clear else ["no_skill"])
+    row = scoreboard.model_row(rows, calibration, none, at_home(0.53), declared)
+    assert row["source_no_skill"] == 0.5
+    assert flags.words(row) == "no better than chance"
+
+
+def test_models_with_the_same_outputs_are_named_and_warned_of() -> None:
+    rows = board().with_columns(
+        fingerprint=pl.Series([[number / 10, 1.0] for number in (0, 1, 2, 1, 4, 5, 4, 1)])
+    )
+    found = scoreboard.scoreboard(rows.drop("identical_to").iter_rows(named=True))
+    assert dict(found.select("model", "identical_to").drop_nulls().iter_rows()) == {
+        "m1": "m3, m7",
+        "m3": "m1, m7",
+        "m7": "m1, m3",
+        "m4": "m6",
+        "m6": "m4",
+    }
+    first, second = scoreboard.counted_twice(found)
+    assert "m1, m3, m7" in first and "3 times" in first and "m4, m6" in second
+    words = flags.words(found.row(3, named=True))
+    assert words == "same outputs as m1, m7"
+    assert scoreboard.counted_twice(board()) == []
+
+
+def test_the_leaderboard_has_what_its_flags_were_raised_by() -> None:
+    described = {
+        key: dict.fromkeys(("label", "family", "objective", "regime"), key) for key in MODELS
+    }
+    ranks = agreement.ranks(MODELS, np.random.default_rng(0).normal(size=(8, 50)), 0.95)
+    table = leaderboard.leaderboard(board(), tidy(), ranks, described)
+    assert set(flags.COLUMNS) - set(table.columns) == {"unavailable"}
+    for row in table.iter_rows(named=True):
+        assert flags.words(row) == row["flags"]
+    columns = table.columns
+    beside = ["source_metric", "source_low", "source_high", "source_no_skill"]
+    assert columns[columns.index("source_metric") :][:4] == beside
 
 
 def two_targets() -> pl.DataFrame:

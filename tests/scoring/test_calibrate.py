@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
 from stamp.core.errors import UserError
+from stamp.inference.outputs import Outputs
 from stamp.scoring.calibrate import (
     HIGHEST,
     LOWEST,
     ExclusionThresholds,
+    Performance,
+    calibrate,
     exclusion,
     fit_temperature,
+    majority_rate,
 )
 
 
@@ -153,20 +158,51 @@ def test_labels_that_cannot_be_are_refused():
     ],
 )
 def test_each_rule_sets_apart_what_it_says(rule, temperature, performance, task, classes, out):
-    assert (exclusion(rule, temperature, performance, task, classes) is not None) == out
+    assert (
+        exclusion(rule, temperature, Performance(performance, task, classes)) is not None
+    ) == out
 
 
 def test_a_reason_names_the_number_and_the_threshold():
-    assert exclusion("temperature", 4.25, 0.9, "multiclass", 10) == "temperature 4.25 is above 3"
+    assert (
+        exclusion("temperature", 4.25, Performance(0.9, "multiclass", 10))
+        == "temperature 4.25 is above 3"
+    )
     assert (
         exclusion(
-            "temperature", 4.25, 0.9, "multiclass", 10, ExclusionThresholds(temperature_above=5)
+            "temperature",
+            4.25,
+            Performance(0.9, "multiclass", 10),
+            ExclusionThresholds(temperature_above=5),
         )
         is None
     )
-    why = exclusion("chance", 1.0, 0.3, "multiclass", 10, ExclusionThresholds(chance_factor=4))
+    why = exclusion(
+        "chance", 1.0, Performance(0.3, "multiclass", 10), ExclusionThresholds(chance_factor=4)
+    )
     assert why == "calibration accuracy 0.300 is below 0.400, near chance"
-    why = exclusion("chance", 1.0, 0.58, "multilabel", 10, ExclusionThresholds(chance_auroc=0.6))
+    why = exclusion(
+        "chance", 1.0, Performance(0.58, "multilabel", 10), ExclusionThresholds(chance_auroc=0.6)
+    )
     assert why == "calibration macro-AUROC 0.580 is below 0.600, near chance"
     with pytest.raises(UserError, match="did you mean 'chance'"):
-        exclusion("chanse", 1.0, 0.5, "multiclass", 10)
+        exclusion("chanse", 1.0, Performance(0.5, "multiclass", 10))
+
+
+@pytest.mark.parametrize(("right", "out"), [(90, True), (91, False), (80, True)])
+def test_the_chance_rule_asks_for_more_than_always_the_most_frequent_class(right, out):
+    """Of two classes 75 % is asked; a constant has 90 % where 90 of 100 images are of one."""
+    labels = np.repeat([0.0, 1.0, np.nan], [90, 10, 5])
+    assert majority_rate(labels, "multiclass") == 0.9
+    reached = Performance(right / 100, "multiclass", 2, majority_rate(labels, "multiclass"))
+    why = exclusion("chance", 1.0, reached)
+    assert (why is not None) == out
+    assert not out or "majority-class rate 0.900" in why
+    constant = np.zeros((len(labels), 2))
+    constant[:, 0] = 1.0
+    rows = pl.DataFrame({"label": labels, "image": [str(k) for k in range(len(labels))]})
+    rows = rows.with_columns(pl.col("label").fill_nan(None), domain=pl.lit("home"))
+    found = calibrate(
+        Outputs(rows, constant, None), "multiclass", ["a", "b"], ExclusionThresholds(), 10, "x"
+    )
+    assert found["performance"] == 0.9 and "majority-class" in found["excluded"]["chance"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from stamp.__main__ import main
 from stamp.cli.example_data import write_example
 from stamp.cli.example_data.clinic import LABELED
 from stamp.config.registries.analyses import ANALYSES
+from stamp.core.artifacts import read_arrays
 from stamp.images.reading import open_image
 
 STUDY = {
@@ -241,3 +243,52 @@ def test_a_card_is_written_where_it_is_asked_for(
     assert f"STAMP       {found['stamp']:.3f}, 95 % interval" in text
     assert f"place {found['among']['place']} beside" in text
     assert "not how right: read it beside the source metric" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(("study", "name"), [("clinic", "noisy"), ("shapes", "linear")])
+def test_the_card_of_a_zoos_model_is_made_of_what_the_workflow_has(
+    ready: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    study: str,
+    name: str,
+) -> None:
+    """As the one that is scored anew, in no time; and the same outputs in a file are noticed."""
+    monkeypatch.chdir(ready.folder)
+    before = {path: path.stat().st_mtime_ns for path in ready.folder.rglob("*")}
+    assert main(["audit-model", "--study", study, "--model", name, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    weights = f"results/{study}/trained/{name}.safetensors"
+    model = ["--load", f"config/zoo/{study}.yaml", "--model", name, "--file", weights]
+    assert main(["audit-model", "--study", study, *model, "--json"]) == 0
+    anew = json.loads(capsys.readouterr().out)
+    assert found == {**anew, "command": found["command"]}
+    assert found["trained_on"] == "train"
+    assert found["weights"]["sha256"] == digest_of(ready.folder / weights)
+    assert f"results/{study}/scores/{name}.parquet" in found["command"]
+    assert {path: path.stat().st_mtime_ns for path in ready.folder.rglob("*")} == before
+
+
+def digest_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_a_file_with_the_outputs_of_a_model_of_the_study_is_noticed(
+    own: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(own.folder)
+    rows = pl.read_parquet(own.result("clinic/views/source.parquet"))
+    logits = read_arrays(own.result("clinic/logits/source/noisy.safetensors"))["logits"]
+    columns = {name: logits[:, at].astype(float) for at, name in enumerate(LABELED)}
+    pl.DataFrame({"image": rows["image"], **columns}).write_csv("again.csv")
+    assert main(["audit-model", "--study", "clinic", "--logits", "again.csv", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "same outputs as noisy" in found["flags"]
+    absent = own.result("clinic/evaluations/source/few.parquet")
+    absent.unlink()
+    assert main(["audit-model", "--study", "clinic", "--model", "few"]) == 1
+    line = capsys.readouterr().err
+    assert line.count("results/clinic/evaluations/source/few.parquet") == 2
+    assert "`snakemake " in line and "studies=[clinic]" in line
+    assert main(["audit-model", "--study", "clinic", "--model", "fwe"]) == 1
+    assert "did you mean 'few'?" in capsys.readouterr().err

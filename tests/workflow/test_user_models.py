@@ -127,7 +127,22 @@ def test_every_form_has_the_same_score_and_outcomes(done: Project, key: str) -> 
     assert {"stamp", "low", "high", "source_metric", "temperature", "eta2"} <= set(numbers)
     for name in set(numbers) - {"rank_median", "rank_low", "rank_high", "parameters"}:
         assert other[name] == pytest.approx(one[name], abs=2e-4, nan_ok=True), name
-    assert other["flags"] == one["flags"]
+    forms = {"checkpoint", *RUN, *PRECOMPUTED}
+    assert set(other["identical_to"].split(", ")) == forms - {key}
+    assert f"same outputs as {other['identical_to']}" in other["flags"]
+
+
+def test_a_run_warns_by_name_of_models_that_are_counted_twice(
+    done: Project, tmp_path: Path
+) -> None:
+    project = done.copy(tmp_path / "project")
+    told = project.run("results/small_phantom/statistics/scores.parquet", "--forcerun", "collect")
+    assert told.code == 0, told.text
+    (line,) = {text for text in told.text.splitlines() if "stamp: warning" in text}
+    for named in ("'small_phantom'", "checkpoint", "p_npy", "onnx_seven", "13 times"):
+        assert named in line
+    alone = pl.read_parquet(project.result("small_phantom/statistics/scores.parquet"))
+    assert alone.filter(pl.col("model") == "few")["identical_to"].to_list() == [None]
 
 
 def test_precomputed_logits_have_the_format_and_provenance_of_others(done: Project) -> None:

@@ -1,34 +1,43 @@
 """Gather every model's scores and outcomes into two tables."""
 
+import sys
+
 import polars as pl
 
+from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.report.outcomes import outcomes
-from stamp.report.scoreboard import model_row, scoreboard
+from stamp.report.scoreboard import Declared, counted_twice, model_row, scoreboard
 
 
 def main(smk):
     params, study = smk.params, smk.wildcards.study
     matched = [read_table(path) for path in smk.input.matched]
     of_model = pl.concat(matched) if matched else pl.DataFrame(schema={"model": pl.String})
+    evaluations = pl.concat([read_table(path) for path in smk.input.evaluations])
+    at_home = evaluations.filter(pl.col("view") == SOURCE)
+    met, seen, aside = params.contaminated, params.trained_on, params.for_reference
     rows = [
         model_row(
             read_table(scores, model=model, study=study),
             read_json(calibration),
             of_model.filter(pl.col("model") == model),
-            params.exclude,
-            params.contaminated.get(model, ()),
-            params.for_reference.get(model),
+            at_home.filter(pl.col("model") == model),
+            Declared(
+                params.exclude, params.level, met.get(model, ()), seen[model], aside.get(model)
+            ),
         )
         for model, scores, calibration in zip(
             params.models, smk.input.scores, smk.input.calibrations, strict=True
         )
     ]
-    evaluations = pl.concat([read_table(path) for path in smk.input.evaluations])
+    board = scoreboard(rows)
+    for line in counted_twice(board):
+        print(f"stamp: warning: study '{study}': {line}", file=sys.stderr)
     table = outcomes(evaluations, params.outcomes, params.relabelled)
     write_table(smk.output.evaluations, evaluations, {})
-    write_table(smk.output.scores, scoreboard(rows), {"study": study})
+    write_table(smk.output.scores, board, {"study": study})
     write_table(smk.output.outcomes, table, {"study": study})
 
 

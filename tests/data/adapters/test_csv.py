@@ -152,6 +152,48 @@ def test_a_missing_column_is_suggested(tmp_path: Path) -> None:
     check_named(mistake(tmp_path, table="other.csv"), "other.csv", "option 'image'")
 
 
+def spoilt(cells: list[str]) -> str:
+    """A table of two classes in which these are the cells of the second."""
+    rows = [f"{number}.png,p,{number % 2},{cell}" for number, cell in enumerate(cells)]
+    return "\n".join(["file,patient,Edema,Mass", *rows])
+
+
+@pytest.mark.parametrize("cell", ["NA", "n/a", "NaN", "null", "-1", "-1.0", "O", "yes"])
+def test_a_class_does_not_get_lost_by_one_cell(tmp_path: Path, cell: str) -> None:
+    """One NA dropped the class without a word: STAMP was then of the other classes."""
+    write(tmp_path, spoilt(["0", "1"] * 6 + [cell, "", "0"]))
+    line = mistake(tmp_path)
+    assert f"column 'Mass' is 0 or 1 but for '{cell}' in 1 rows, first row 14" in line
+    assert "'labels'" in line
+    assert "Mass" in index(tmp_path, labels=["Edema"]).columns  # by name: no label
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["0", "1", "2", "3"] * 4,  # a count
+        ["0", "1", "north", "south"] * 4,
+        ["0.2", "0.9", "1", "0"] * 4,
+        ["NA"] * 16,
+    ],
+)
+def test_a_column_that_is_no_label_is_kept_as_it_is(tmp_path: Path, cells: list[str]) -> None:
+    found = index(write(tmp_path, spoilt(cells)))
+    values = found["Mass"].to_list()
+    assert values == [type(value)(cell) for value, cell in zip(values, cells, strict=True)]
+    assert found["Edema"].dtype == pl.Int8 and found["Mass"].dtype != pl.Int8
+
+
+def test_an_unknown_label_is_no_class_of_its_own(tmp_path: Path) -> None:
+    text = "file,label\n" + "".join(
+        f"{k}.png,{one}\n" for k, one in enumerate(["cat", "dog", "NA"])
+    )
+    line = mistake(write(tmp_path, text))
+    assert "label 'NA' in row 4" in line and "'classes'" in line
+    found = index(tmp_path, classes=["NA", "cat", "dog"])
+    assert found["label"].to_list() == [1, 2, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [

@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one line and exit code 1."""
     given = parser().parse_args(arguments)
+    given.line = list(sys.argv[1:] if arguments is None else arguments)  # as the user wrote it
     try:
         code = given.run(given) or 0
         sys.stdout.flush()  # here, where a reader that has gone is told apart from a failure

@@ -7,7 +7,7 @@ lies in a temporary folder.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +17,7 @@ import polars as pl
 
 from stamp.cli.check_data.pairs import eligible
 from stamp.cli.data_argument import Named
+from stamp.cli.trained_on import TrainedOn, meeting
 from stamp.config.documents import read_yaml
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.config.registries.model_sources import SOURCES
@@ -28,12 +29,13 @@ from stamp.config.study_file import (
     StatisticsSettings,
 )
 from stamp.config.zoo import check_load, filled, weight_files
+from stamp.core.artifacts import array_metadata
 from stamp.core.errors import UserError, suggest
 from stamp.data.pairs import study_pairs
 from stamp.data.source_view import SourceViewSettings, source_view
 from stamp.data.views import keep, label_columns, select
 from stamp.inference.outputs import Outputs, combined, read_outputs
-from stamp.report.scoreboard import model_row
+from stamp.report.scoreboard import Declared, model_row
 from stamp.scoring.calibrate import ExclusionThresholds, calibrate
 from stamp.scoring.evaluate import EvaluationSettings, evaluate_view
 from stamp.scoring.score import ScoreSettings, score_table
@@ -54,11 +56,11 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The model that is looked at: its name, its ``load`` block, the splits it learned from."""
+    """The model that is looked at: its name, its ``load`` block, what it was trained on."""
 
     key: str
     load: dict[str, Any]
-    trained_on: tuple[str, ...] = ()
+    trained_on: TrainedOn = field(default_factory=TrainedOn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ class Audit:
     pairs: pl.DataFrame
     draws: np.ndarray
     seed: int
+    metadata: Mapping[str, str] = field(default_factory=dict)  # of the outputs
+    targets: Mapping[str, float] = field(default_factory=dict)  # outcomes, where there are any
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A model's outputs on each view, and the metadata of those on the source."""
+
+    views: dict[str, Outputs]
+    metadata: dict[str, str]
 
 
 def own_study(
@@ -146,10 +158,9 @@ def read_candidate(file: Path, key: str | None) -> Candidate:
     block = document.get("load") if isinstance(document, dict) else None
     if not isinstance(block, dict):
         raise UserError(f"{file}: no load block")
-    name = key or file.stem
-    return Candidate(
-        name, checked(block, f"{file}: {name}"), tuple(document.get("trained_on") or ())
-    )
+    name, told = key or file.stem, document.get("trained_on")
+    seen = TrainedOn(None if told is None else tuple(told))
+    return Candidate(name, checked(block, f"{file}: {name}"), seen)
 
 
 def checked(block: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -180,28 +191,33 @@ def audit(named: Named, candidate: Candidate, study: Study, run: RunOptions) -> 
     pairs, views = source_views(named, study, run.seed)
     load = filled(candidate.load, task, run.allow_code, f"model '{key}'")
     if SOURCES[load["source"]].precomputed:
-        outputs = brought(views, load, classes, task, key)
+        passed = brought(views, load, classes, task, key)
     else:
         pixels = merged(study.preprocessing, load.get("preprocessing", {}))
         model = Candidate(key, {**load, "preprocessing": pixels.settings})
-        outputs = forwarded(views, model, classes, named, run)
+        passed = forwarded(views, model, classes, named, run)
+    outputs = passed.views
     minimum, at = study.statistics.minimum, f"'{study.name}': calibration"
     thresholds = ExclusionThresholds(**study.calibration.thresholds)
     record = calibrate(
         outputs["source"].only("calibration"), task, classes, thresholds, minimum, at
     )
-    leaks = not set(study.pairs.split).isdisjoint(candidate.trained_on)
+    met = meeting(candidate.trained_on, named.index, pairs, study.pairs.semantic)
+    settings = score_settings(study, run.seed)
     table, headline = score_table(
-        outputs["source"], pairs, score_settings(study, run.seed), record["value"], key, leaks
+        outputs["source"], pairs, settings, record["value"], key, met.leaks
     )
     nothing = pl.DataFrame(schema={"model": pl.String})
+    evaluation = source_metric(list(outputs.values()), study)
+    declared = Declared(study.calibration.exclude, study.statistics.level, trained_on=met.told)
     return Audit(
-        row=model_row(table, record, nothing, study.calibration.exclude),
+        row=model_row(table, record, nothing, evaluation, declared),
         scores=table,
-        evaluation=source_metric(list(outputs.values()), study),
+        evaluation=evaluation,
         pairs=pairs,
         draws=headline.draws,
         seed=run.seed,
+        metadata=passed.metadata,
     )
 
 
@@ -230,9 +246,9 @@ def brought(
     classes: Sequence[str],
     task: str,
     key: str,
-) -> dict[str, Outputs]:
+) -> Passed:
     """The outputs that a file gives for the images of each view: nothing is run."""
-    from stamp.models.loaders.precomputed import logits_of
+    from stamp.models.loaders.precomputed import logits_of, metadata_of
 
     found = {}
     for view, rows in views.items():
@@ -243,7 +259,8 @@ def brought(
         except UserError as mistake:
             raise UserError(f"model '{key}': {mistake}") from None
         found[view] = Outputs(rows, logits, load.get("parameters"))
-    return found
+    about = metadata_of(key, "source", load, views["source"]["image"].to_list())
+    return Passed(found, {name: str(value) for name, value in about.items()})
 
 
 def forwarded(
@@ -252,7 +269,7 @@ def forwarded(
     classes: Sequence[str],
     named: Named,
     run: RunOptions,
-) -> dict[str, Outputs]:
+) -> Passed:
     """The model's logits on each view, through a pixel cache and a file as in the workflow."""
     from stamp.core.artifacts import write_table
     from stamp.images.pixel_cache import PixelCache
@@ -260,7 +277,9 @@ def forwarded(
     from stamp.inference.logits import Execution, extract_logits, metadata_of
     from stamp.models.loaders.registry import load_named
 
-    key, pixels, found = candidate.key, Preprocessing(**candidate.load["preprocessing"]), {}
+    key, pixels = candidate.key, Preprocessing(**candidate.load["preprocessing"])
+    found: dict[str, Outputs] = {}
+    about: dict[str, str] = {}
     loaded = load_named(key, candidate.load, classes, run.weights)
     with TemporaryDirectory(prefix="stamp-") as folder:
         for view, rows in views.items():
@@ -278,7 +297,8 @@ def forwarded(
             extract_logits(logits, opened, loaded, classes, metadata, how)
             write_table(table, rows, {"view": view})
             found[view] = read_outputs(table, logits, key)
-    return found
+            about = about or array_metadata(logits)
+    return Passed(found, about)
 
 
 def source_metric(outputs: list[Outputs], study: Study) -> pl.DataFrame:

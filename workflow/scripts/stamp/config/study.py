@@ -167,6 +167,27 @@ class Study:
         """One probe for each frozen backbone, by the backbone's key."""
         return {model.backbone_key: model for model in self.trained_by("probe").values()}
 
+    def trained_splits(self, key: str) -> tuple[str, ...] | None:
+        """The splits of the source that a model was trained on; None where nobody said.
+
+        What the workflow trains itself, it knows.
+        """
+        model = self.models[key]
+        own = (self.source.train,) if model.trainer and self.source.train else ()
+        if model.trained_on is None:
+            return own or None
+        return tuple(dict.fromkeys((*model.trained_on, *own)))
+
+    def leaks(self, key: str) -> bool:
+        """Whether a model was trained on a split that pairs come from."""
+        return not set(self.pairs.split).isdisjoint(self.trained_splits(key) or ())
+
+    @property
+    def trained_on(self) -> dict[str, list[str] | None]:
+        """The splits that each model was trained on, as plain values."""
+        found = {key: self.trained_splits(key) for key in self.models}
+        return {key: None if splits is None else list(splits) for key, splits in found.items()}
+
     @property
     def contaminated(self) -> dict[str, list[str]]:
         """The targets whose data sets a model was trained or selected on, where there are any.

@@ -157,15 +157,18 @@ class CalibrationSettings(Section):
     exclude: ExclusionRule = Field(
         "none",
         description="the study's declared rule: `temperature` (T above `temperature_above`), "
-        "`chance` (accuracy below `chance_factor` times chance, or macro-AUROC below "
-        "`chance_auroc`, on the calibration images) or `none`",
+        "`chance` (near chance on the calibration images: see `docs/method.md`) or `none`",
     )
     temperature_above: Positive = Field(3.0, description="threshold of the rule `temperature`")
     chance_factor: Positive = Field(
-        5.0, description="threshold of the rule `chance` in multiclass studies"
+        5.0,
+        description="of the rule `chance` in multiclass studies: the accuracy asked for is this "
+        "times 1/C, but never more than half way from 1/C to 1; and always more than the "
+        "majority-class rate",
     )
     chance_auroc: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.55, description="threshold of the rule `chance` in multilabel studies"
+        0.55,
+        description="of the rule `chance` in multilabel studies: the macro-AUROC asked for",
     )
 
     @property

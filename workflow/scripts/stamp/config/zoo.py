@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,7 +41,8 @@ class ZooEntry(Section):
     trained_on: list[Name] | None = Field(
         None,
         description="splits of the source that the model was trained on: a score from pairs of one "
-        "of them gets the flag `leakage`",
+        "of them gets the flag `leakage`. `[]` says that it saw none of them; without this key it "
+        "is not known, which is a flag too",
     )
     contamination: list[Name] | None = Field(
         None,
@@ -76,7 +77,7 @@ class Model:
     family: str
     objective: str
     regime: str
-    trained_on: tuple[str, ...]
+    trained_on: tuple[str, ...] | None  # splits of the source; None where nobody said
     contamination: tuple[str, ...]
     preprocessing: Preprocessing
     backbone: str = ""
@@ -144,10 +145,6 @@ class Model:
     def predictions_script(self) -> str:
         """The script that writes its predictions on a streamed target."""
         return "precomputed_predictions.py" if self.precomputed else "predictions.py"
-
-    def leaks(self, splits: Iterable[str]) -> bool:
-        """Whether the model was trained on one of these splits of the source."""
-        return not set(splits).isdisjoint(self.trained_on)
 
     @property
     def weights(self) -> str | None:
@@ -220,6 +217,7 @@ def filled(load: Mapping[str, Any], task: str, allow_code: bool, where: str) -> 
 def model_of(key: str, entry: Mapping[str, Any], load: Mapping[str, Any], pixels: Any) -> Model:
     """The model of a zoo's entry; its own preprocessing overrides ``pixels``, the study's."""
     preprocessing = merged(pixels, load.get("preprocessing", {}))
+    told = entry.get("trained_on")
     return Model(
         key=key,
         load=plain({**load, "preprocessing": preprocessing.settings}),
@@ -227,7 +225,7 @@ def model_of(key: str, entry: Mapping[str, Any], load: Mapping[str, Any], pixels
         family=entry["family"],
         objective=entry["objective"],
         regime=entry["regime"],
-        trained_on=tuple(entry.get("trained_on", ())),
+        trained_on=None if told is None else tuple(told),
         contamination=tuple(entry.get("contamination", ())),
         preprocessing=preprocessing,
         backbone=entry.get("backbone", ""),

@@ -15,6 +15,8 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 PARQUET = (".parquet", ".pq")
 HEADER = 1  # rows above the first one of data, as a spreadsheet counts them
 ROW = "\x00row"  # no column of a file is called so
+UNKNOWN = ("na", "n/a", "nan", "null")  # how other programs write an empty cell
+MOST_TYPOS = 0.1
 
 
 def read(file: Path, delimiter: str = "auto", help: str = "") -> pl.DataFrame:
@@ -74,6 +76,27 @@ def is_binary(values: pl.Series) -> bool:
     known = values.drop_nulls().unique()
     numbers = known.cast(pl.Float64, strict=False)
     return len(known) > 0 and bool(numbers.is_in([0.0, 1.0]).fill_null(False).all())
+
+
+def check_not_a_label(table: pl.DataFrame, name: str, file: Path) -> None:
+    """Refuse a column of 0 and 1 but for a few texts: a class must not get lost by one of them.
+
+    That is one whose other cells say that they are unknown or uncertain (-1), or are no numbers and
+    at most a tenth.
+    """
+    cells = table.filter(pl.col(name).is_not_null())
+    number = pl.col(name).cast(pl.Float64, strict=False)
+    others = cells.filter(~number.is_in([0.0, 1.0]).fill_null(False))
+    if not len(others) or len(others) == len(cells):
+        return
+    unknown = pl.col(name).str.to_lowercase().is_in(UNKNOWN) | (number == -1).fill_null(False)
+    typos = number.is_null().all() & (pl.len() <= MOST_TYPOS * len(cells))
+    if others.select(unknown.all() | typos).item():
+        raise UserError(
+            f"{file}: column '{name}' is 0 or 1 but for '{others[name][0]}' in {len(others)} rows, "
+            f"first row {others[ROW][0]}: leave unknown labels empty; if it is no label, name "
+            "those that are by option 'labels'"
+        )
 
 
 def moments(table: pl.DataFrame, name: str, file: Path) -> pl.Series:

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import polars as pl
 
 from stamp.config.view_names import SOURCE
+from stamp.report import flags
 from stamp.report.outcomes import outcome_names, values
-from stamp.report.scoreboard import FLAGS, OTHER, OTHER_PARTS
+from stamp.report.scoreboard import OTHER, OTHER_PARTS
 
 FIRST = ("model", "label", "family", "objective", "regime", "stamp", "low", "high")
 PARTS = ("eta2", "within", "total", "raw", "se_bootstrap", "temperature")
 NUMBERS = ("n_semantic", "n_random", "n_units", "parameters")
-
-
-def flags(row: Mapping[str, Any]) -> str:
-    """The health flags of a model in words, empty where there are none."""
-    found = [name for name in FLAGS if row[name]]
-    if row["contaminated"]:
-        found.append(f"trained or selected on {row['contaminated']}")
-    if row["missing"]:
-        found.append(f"no output for {row['missing']}")
-    if row["temperature_bound"]:
-        found.append(f"temperature at its {row['temperature_bound']} bound")
-    if row["excluded"]:
-        found.append(f"excluded: {row['excluded']}")
-    return "; ".join(found)
+BESIDE = ("source_low", "source_high", "source_no_skill")  # what the source metric is read with
 
 
 def leaderboard(
@@ -41,7 +28,8 @@ def leaderboard(
     """One row per model, best score first; degenerate and excluded models last, without a place.
 
     ``stamp``, ``low`` and ``high`` are by the study's ``estimator``; the other's score follows.
-    Models that can't be scored follow with the reason.
+    Models that can't be scored follow with the reason. The last columns are those that
+    flags are raised by.
     """
     keys = board["model"].to_list()
     source = values(tidy, SOURCE, keys)
@@ -56,7 +44,7 @@ def leaderboard(
             maintain_order="left",
         )
         .with_columns(
-            flags=pl.Series([flags(row) for row in board.iter_rows(named=True)], dtype=pl.String),
+            flags=pl.Series(map(flags.words, board.iter_rows(named=True)), dtype=pl.String),
             source_metric=pl.Series(source),
             **{name: pl.Series(found) for name, found in outcomes.items()},
         )
@@ -64,16 +52,21 @@ def leaderboard(
         .sort("placed", "stamp", descending=[True, True], nulls_last=True)
     )
     place = pl.when("placed").then(pl.col("placed").cum_sum().cast(pl.Int64)).alias("place")
-    then = ["rank_median", "rank_low", "rank_high", "source_metric", *outcomes, "flags"]
+    beside = [name for name in BESIDE if name in table.columns]
+    ranked = ["rank_median", "rank_low", "rank_high"]
+    then = [*ranked, "source_metric", *beside, *outcomes, "flags"]
     others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
     named = ["estimator", "kind", *(f"{name}_{part}" for name in OTHER for part in OTHER_PARTS)]
     others = [*(name for name in named if name in table.columns), *others]
-    chosen = table.select(place, *FIRST, *then, *others, *PARTS, *NUMBERS)
+    shown = [*FIRST, *then, *others, *PARTS, *NUMBERS]
+    raised_by = [name for name in flags.COLUMNS if name in table.columns and name not in shown]
+    chosen = table.select(place, *shown, *raised_by)
     rows = [
         {
             "model": key,
             **{part: texts[part] for part in ("label", "family", "objective", "regime")},
-            "flags": f"not available: {texts['reason']}",
+            "flags": flags.words({"unavailable": texts["reason"]}),
+            "unavailable": texts["reason"],
         }
         for key, texts in unavailable.items()
     ]

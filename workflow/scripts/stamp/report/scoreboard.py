@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from stamp.report.outcomes import MEAN
+from stamp.report.source_metric import source_metric
 
 PARTS = (
     "raw",
@@ -28,7 +31,13 @@ PARTS = (
     "leakage",
     "missing",
     "spread",
+    "hard",
+    "groups",
+    "images",
+    "fingerprint",
 )
+SAME_OUTPUTS = 1e-5  # fingerprints that differ by less are those of one model
+NO_SPLIT = "none of the source's splits"
 FLAGS = ("degenerate", "saturated", "leakage")
 RULES = ("temperature", "chance")
 # What the estimator that is not the headline's gives stands under its name.
@@ -38,18 +47,27 @@ OTHER_SCORES = tuple(f"{name}_stamp" for name in OTHER)
 TEXTS = ("excluded", "temperature_bound", "missing", "contaminated")
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the configuration says of a model, and at which level intervals are."""
+
+    exclude: str  # the study's rule
+    level: float
+    contaminated: Sequence[str] = ()  # targets that the model was trained or selected on
+    trained_on: Sequence[str] | None = None  # splits of the source; None where nobody said
+    for_reference: str | None = None  # why it is shown but not counted, whatever the rules say
+
+
 def model_row(
     scores: pl.DataFrame,
     calibration: Mapping[str, Any],
     matched: pl.DataFrame,
-    exclude: str,
-    contaminated: Sequence[str] = (),
-    for_reference: str | None = None,
+    evaluation: pl.DataFrame,
+    declared: Declared,
 ) -> dict[str, Any]:
     """A model's row from its own files; the first score is the headline.
 
-    ``contaminated`` names the targets that the model was trained or selected on, ``for_reference``
-    says why it is shown but not counted, whatever the rules say.
+    ``evaluation`` is the one on the source.
     """
     headline = scores.row(0, named=True)
     row: dict[str, Any] = {"model": headline["model"], "stamp": headline["stamp"]}
@@ -66,9 +84,11 @@ def model_row(
         row[f"matched:{outcome}"] = one["stamp"]
     row |= {"temperature": calibration["value"], "temperature_bound": calibration["bound"]}
     row |= {f"excluded_{rule}": calibration["excluded"][rule] for rule in RULES}
-    row["excluded"] = calibration["excluded"][exclude] or for_reference
-    row["contaminated"] = ", ".join(contaminated) or None
-    return row
+    row["excluded"] = calibration["excluded"][declared.exclude] or declared.for_reference
+    row["contaminated"] = ", ".join(declared.contaminated) or None
+    seen = declared.trained_on
+    row["trained_on"] = None if seen is None else ", ".join(seen) or NO_SPLIT
+    return row | source_metric(evaluation, declared.level)
 
 
 def predictor_name(score: Mapping[str, Any], headline: Mapping[str, Any]) -> str:
@@ -79,15 +99,45 @@ def predictor_name(score: Mapping[str, Any], headline: Mapping[str, Any]) -> str
 
 
 def scoreboard(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """All models' rows as a table; text columns stay text where every entry is empty."""
+    """All models' rows as a table; text columns stay text where every entry is empty.
+
+    ``identical_to`` names the other models with the same outputs.
+    """
     table = pl.DataFrame(list(rows), infer_schema_length=None)
     empty = [name for name, kind in table.schema.items() if kind == pl.Null]
-    texts = [name for name in empty if name.startswith(TEXTS)]
+    texts = [name for name in empty if name.startswith((*TEXTS, "trained_on", "source_reason"))]
     numbers = [name for name in empty if name not in texts]
-    return table.with_columns(
+    table = table.with_columns(
         *(pl.col(name).cast(pl.String) for name in texts),
         *(pl.col(name).cast(pl.Float64) for name in numbers),
     )
+    same = identical(table["model"].to_list(), table["fingerprint"].to_list())
+    names = [", ".join(same.get(key, [])) or None for key in table["model"]]
+    return table.with_columns(identical_to=pl.Series(names, dtype=pl.String))
+
+
+def identical(
+    models: Sequence[str], fingerprints: Sequence[Sequence[float]]
+) -> dict[str, list[str]]:
+    """For each model that has the same outputs as others, the others."""
+    prints = np.asarray(fingerprints, dtype=float)
+    found: dict[str, list[str]] = {}
+    for key, own in zip(models, prints, strict=True):
+        near = np.flatnonzero(np.abs(prints - own).max(axis=1) < SAME_OUTPUTS)
+        if others := [models[int(at)] for at in near if models[int(at)] != key]:
+            found[key] = others
+    return found
+
+
+def counted_twice(board: pl.DataFrame) -> list[str]:
+    """A warning for each set of models with the same outputs."""
+    twice = board.filter(pl.col("identical_to").is_not_null()).select("model", "identical_to")
+    sets = {tuple(sorted([key, *others.split(", ")])) for key, others in twice.iter_rows()}
+    return [
+        f"models {', '.join(names)} have the same outputs and are counted {len(names)} times: "
+        "keep one of them"
+        for names in sorted(sets)
+    ]
 
 
 def predictors(columns: Sequence[str]) -> list[str]:

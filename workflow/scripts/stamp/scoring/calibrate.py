@@ -34,6 +34,19 @@ DEFAULT_THRESHOLDS = ExclusionThresholds()
 
 
 @dataclass(frozen=True, slots=True)
+class Performance:
+    """Accuracy or macro-AUROC on the calibration images, NaN where unknown.
+
+    ``majority`` is the share of the most frequent class: what a constant reaches.
+    """
+
+    value: float
+    task: str
+    classes: int
+    majority: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Temperature:
     """A fitted temperature; ``bound`` says where it is no optimum.
 
@@ -65,9 +78,8 @@ def calibrate(
     domains = held_out.rows["domain"]
     performance = evaluate(held_out.logits, truth, domains, task, classes, minimum)["value"][0]
     known = float("nan") if performance is None else performance
-    excluded = {
-        rule: exclusion(rule, fitted.value, known, task, len(classes), thresholds) for rule in RULES
-    }
+    reached = Performance(known, task, len(classes), majority_rate(truth, task))
+    excluded = {rule: exclusion(rule, fitted.value, reached, thresholds) for rule in RULES}
     return {**asdict(fitted), "performance": performance, "excluded": excluded}
 
 
@@ -105,12 +117,19 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike, task: str) -> Temperat
     return Temperature(value, before, after, None, n)
 
 
+def majority_rate(labels: ArrayLike, task: str) -> float:
+    """The share of the most frequent class among the labeled images; 0 for multilabel."""
+    truth = np.asarray(labels, dtype=np.float64)
+    known = truth[~np.isnan(truth)]
+    if task != "multiclass" or not len(known):
+        return 0.0
+    return float(np.unique(known, return_counts=True)[1].max() / len(known))
+
+
 def exclusion(
     rule: str,
     temperature: float,
-    performance: float,
-    task: str,
-    classes: int,
+    performance: Performance,
     thresholds: ExclusionThresholds = DEFAULT_THRESHOLDS,
 ) -> str | None:
     """Why a rule excludes a model, or None where it does not.
@@ -118,22 +137,29 @@ def exclusion(
     ``temperature`` (the paper's): T above 3. It is no test of a working head: of 89 public
     CIFAR-10 networks 15 had T > 3, with accuracies up to 81 %. ``chance``: source performance
     near chance. For multiclass that is an accuracy below 5 times chance, 1/C, or, where C is so
-    small that this asks for more, below the middle between chance and 1; for multilabel a
-    macro-AUROC below 0.55. An unknown performance does not pass it. ``none`` keeps every model.
+    small that this asks for more, below the middle between chance and 1; and always one that is
+    not above the majority-class rate. For multilabel it is a macro-AUROC below 0.55. An unknown
+    performance does not pass it. ``none`` keeps every model.
     """
     if rule not in RULES:
         raise UserError(f"unknown calibration.exclude '{rule}': {suggest(rule, RULES)}")
     if rule == "temperature" and not temperature <= thresholds.temperature_above:
         return f"temperature {temperature:.3g} is above {thresholds.temperature_above:g}"
-    if rule == "chance":
-        name = "accuracy" if task == "multiclass" else "macro-AUROC"
-        least = thresholds.chance_auroc
-        if task == "multiclass":
-            least = min(thresholds.chance_factor / classes, (1 + 1 / classes) / 2)
-        if np.isnan(performance):
-            return f"calibration {name} is not known"
-        if performance < least:
-            return f"calibration {name} {performance:.3f} is below {least:.3f}, near chance"
+    return _near_chance(performance, thresholds) if rule == "chance" else None
+
+
+def _near_chance(performance: Performance, thresholds: ExclusionThresholds) -> str | None:
+    value, classes, majority = performance.value, performance.classes, performance.majority
+    name, least = "macro-AUROC", thresholds.chance_auroc
+    if performance.task == "multiclass":
+        name = "accuracy"
+        least = min(thresholds.chance_factor / classes, (1 + 1 / classes) / 2)
+    if np.isnan(value):
+        return f"calibration {name} is not known"
+    if value < least:
+        return f"calibration {name} {value:.3f} is below {least:.3f}, near chance"
+    if value <= majority:
+        return f"calibration {name} {value:.3f} is not above the majority-class rate {majority:.3f}"
     return None
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from stamp.data.views import label_columns
 from stamp.inference.outputs import Outputs, present
 from stamp.scoring import stamp as estimator
+from stamp.scoring.about_outputs import about_outputs
 from stamp.scoring.bootstrap import (
     BootstrapSettings,
     PairDistances,
@@ -132,8 +133,13 @@ def score_table(
     model: str,
     leaks: bool,
 ) -> tuple[pl.DataFrame, Score]:
-    """One row per score of a model, the headline first, and the headline itself with its draws."""
-    found = list(score_kinds(source.only("pool"), pairs, settings, temperature))
+    """One row per score of a model, the headline first, and the headline itself with its draws.
+
+    Outputs that are zeros and ones are saturated at any temperature.
+    """
+    pool = source.only("pool")
+    found = list(score_kinds(pool, pairs, settings, temperature))
+    about = about_outputs(pool, pairs, settings.semantic, settings.number, settings.task)
     there = zip(settings.classes, present(source.logits), strict=True)
     missing = ", ".join(name for name, has_output in there if not has_output)
     common = {
@@ -141,8 +147,10 @@ def score_table(
         "parameters": source.parameters,
         "leakage": leaks,
         "missing": missing or None,
+        **asdict(about),
     }
     rows = [{**common, **what, **as_row(score)} for what, score in found]
+    rows = [{**row, "saturated": row["saturated"] or about.hard} for row in rows]
     return pl.DataFrame(rows, infer_schema_length=None), found[0][1]
 
 

@@ -80,9 +80,11 @@ def run(arguments: argparse.Namespace) -> None:
         given["args"] = given.pop("arch_args")
     block = load_block(kind, getattr(arguments, kind), given, target.document["preprocessing"])
     texts = {name: getattr(arguments, name) for name in ("family", "objective", "regime")}
-    seen = {name: list(getattr(arguments, name) or []) for name in ("trained_on", "contamination")}
     entry = {"label": arguments.label or arguments.key, **texts}
-    entry |= {name: splits for name, splits in seen.items() if splits or name == "trained_on"}
+    if arguments.trained_on is not None:  # without a split: it has seen none of them
+        entry["trained_on"] = arguments.trained_on
+    if arguments.contamination:
+        entry["contamination"] = arguments.contamination
     addition = add(target, arguments.key, {**entry, "load": block})
     print(addition.entry)
     for line in addition.checked:

@@ -81,7 +81,8 @@ def unknown_splits(plan: config.Plan, study: str, key: str) -> list[str]:
         import polars as pl
 
         known |= set(pl.read_parquet(index, columns=["split"])["split"].drop_nulls())
-    hints = {one: suggest(one, known) for one in parts.models[key].trained_on if one not in known}
+    told = parts.models[key].trained_on or ()
+    hints = {one: suggest(one, known) for one in told if one not in known}
     return [
         f"note: trained_on: the source has no split '{one}': {hint}"
         for one, hint in hints.items()

@@ -1,7 +1,8 @@
 """Score one model on one data set without Snakemake, and print its card.
 
 With --study, pairs, classes and all settings are those of the study, and the numbers are those that
-the workflow would give. Otherwise they are given here. Nothing is written, except by --out.
+the workflow would give. Otherwise they are given here. With --study and --model alone the card is
+that of a model of the study's zoo, from what the workflow has. Nothing is written, except by --out.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--classes", help="names of the model's outputs, in order, between commas")
     add = parser.add_argument_group("model").add_argument
     add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
-    add("--model", help="the model of the zoo's file, or a name for the card")
+    add("--model", help="the model of the zoo's file or of the study, or a name for the card")
     add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
     add("--checkpoint", metavar="FILE", help="weights of the timm architecture --arch")
     add("--torchscript", metavar="FILE", help="as torch.jit.save wrote it, with --mean and --std")
@@ -40,6 +41,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--file", type=Path, help="weights, safetensors or plain tensors")
     add("--size", type=at_least(1), help="height and width of the model's pixels")
     add("--channels", type=int, choices=[1, 3], help="1 for gray, 3 for colour (default: 3)")
+    add("--trained-on", nargs="*", metavar="SPLIT",
+        help="splits of the data it was trained on; nothing behind it: none of them")  # fmt: skip
+    add("--trained-on-list", type=Path, metavar="FILE",
+        help="images or groups it was trained on: one per line, or a table's column")  # fmt: skip
+    add("--trained-on-column", metavar="COLUMN",
+        help="column of the data's table that is 1 for images it was trained on")  # fmt: skip
     add = parser.add_argument_group("scoring").add_argument
     add("--semantic", choices=["temporal", "labeled", "changed", "class"],
         help="kind of pairs (default: temporal where groups have visits, else class)")  # fmt: skip
@@ -65,31 +72,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Score the model, print the card."""
     import json
 
-    from stamp.cli.audit_model import card
-    from stamp.cli.audit_model.from_arguments import candidate, scored_study
-    from stamp.cli.audit_model.standing import reference, standing
-    from stamp.cli.one_model import RunOptions, audit, weights_file
+    from stamp.cli.audit_model import card_text
+    from stamp.cli.audit_model.from_arguments import of_zoo
+    from stamp.cli.audit_model.scored import scored_here, scored_in_study
     from stamp.config.plan import read_project
     from stamp.core.artifacts import write_json
-    from stamp.core.device import choose
 
-    project = read_project()
-    seed = project.seed if arguments.seed is None else arguments.seed
-    named, study = scored_study(arguments, project, seed)
-    model = candidate(arguments)
-    weights = weights_file(model, arguments.file)
-    device = choose(arguments.device)
-    among = arguments.among
-    board = Path(project.results) / (arguments.study or "") / "leaderboard.csv"
-    if among is None and arguments.study and board.is_file():
-        among = board
-    if among:
-        reference(among)  # a mistake in it is reported before the work
-    how = RunOptions(seed, weights, device, arguments.threads, project.allow_code)
-    found = audit(named, model, study, how)
-    level = study.statistics.level
-    place = standing(found, model.key, level, among) if among else None
-    about = card.record(found, study, model.key, place)
-    print(json.dumps(about, indent=2, sort_keys=True) if arguments.json else card.text(about))
+    card_of = scored_in_study if of_zoo(arguments) else scored_here
+    about = card_of(arguments, read_project())
+    print(json.dumps(about, indent=2, sort_keys=True) if arguments.json else card_text.text(about))
     if arguments.out:
         write_json(arguments.out, about)

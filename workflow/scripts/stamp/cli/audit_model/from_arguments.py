@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stamp.cli import one_model
+import polars as pl
+
+from stamp.cli import one_model, trained_on
 from stamp.cli.add_model.load_block import load_block
 from stamp.cli.check_data.description import class_names
+from stamp.cli.check_data.labels import check_columns
 from stamp.cli.data_argument import Named, of_argument, read_options
 from stamp.cli.one_model import Candidate
+from stamp.cli.report_lines import Report
+from stamp.cli.trained_on import TrainedOn
 from stamp.config.plan import Plan
 from stamp.config.study import Study
 from stamp.core import shown_text
-from stamp.core.errors import UserError
+from stamp.core.errors import UserError, suggest
 from stamp.data.pairs import default_kind
 
 # Arguments that a study takes the place of.
@@ -25,6 +31,10 @@ OF_STUDY = (
 )  # fmt: skip
 
 
+TRAINED = ("trained_on", "trained_on_list", "trained_on_column")
+# Arguments that a model which the workflow has scored already has no use for.
+OF_RUN = ("file", "size", "channels", "probabilities", "arch", "arch_args", "mean", "std", "seed",
+          *TRAINED)  # fmt: skip
 # The arguments that each way to name the model has no use for.
 UNUSED = {
     "load": ("probabilities", "arch", "arch_args", "mean", "std"),
@@ -34,6 +44,27 @@ UNUSED = {
     "torchscript": ("file", "arch", "arch_args"),
     "onnx": ("file", "arch", "arch_args"),
 }
+
+
+def of_zoo(arguments: argparse.Namespace) -> bool:
+    """Whether the model is one of the study's zoo, which the workflow has scored."""
+    given = any(getattr(arguments, way) is not None for way in UNUSED)
+    if given or not (arguments.study and arguments.model):
+        return False
+    _without(arguments, (*OF_STUDY, *OF_RUN), "--study and --model, for which nothing is run")
+    return True
+
+
+def _way(arguments: argparse.Namespace) -> str:
+    """How the model is named."""
+    ways = [way for way in UNUSED if getattr(arguments, way) is not None]
+    if len(ways) != 1:
+        named = ", ".join(f"--{way}" for way in UNUSED)
+        raise UserError(
+            f"one model is scored: give one of {named}, or --study and --model for one of a study"
+        )
+    _without(arguments, UNUSED[ways[0]], f"--{ways[0]}")
+    return ways[0]
 
 
 def scored_study(arguments: argparse.Namespace, project: Plan, seed: int) -> tuple[Named, Study]:
@@ -50,7 +81,8 @@ def scored_study(arguments: argparse.Namespace, project: Plan, seed: int) -> tup
     classes = [name.strip() for name in (arguments.classes or "").split(",") if name.strip()]
     if twice := next((name for name in classes if classes.count(name) > 1), None):
         raise UserError(f"--classes names '{twice}' twice")
-    names = classes or class_names(named.index)
+    found = [name for name in class_names(named.index) if name != arguments.trained_on_column]
+    names = classes or found
     shown_text.check(names, f"{named.name}: class")
     kind = arguments.semantic or default_kind(named.index, task, names)
     pairs: dict[str, Any] = {"split": [arguments.split or "test"], "semantic": kind}
@@ -74,13 +106,47 @@ def _without(arguments: argparse.Namespace, names: Iterable[str], given: str) ->
             raise UserError(f"--{name.replace('_', '-')} has no use beside {given}: leave it out")
 
 
-def candidate(arguments: argparse.Namespace) -> Candidate:
+def candidate(arguments: argparse.Namespace, index: pl.DataFrame) -> Candidate:
+    """The model that the arguments name, and what it was trained on."""
+    found, seen = _model(arguments, _way(arguments)), training(arguments, index)
+    return found if seen == TrainedOn() else replace(found, trained_on=seen)
+
+
+def training(arguments: argparse.Namespace, index: pl.DataFrame) -> TrainedOn:
+    """What the arguments say that the model was trained on."""
+    splits, file, column = (getattr(arguments, name) for name in TRAINED)
+    if file is not None and column is not None:
+        raise UserError("--trained-on-list and --trained-on-column exclude each other")
+    told = None if splits is None else tuple(splits)
+    if file is not None:
+        return TrainedOn(told, trained_on.listed(file), str(file))
+    if column is not None:
+        return TrainedOn(told, trained_on.marked(index, column), f"column {column}")
+    return TrainedOn(told)
+
+
+def doubts(arguments: argparse.Namespace, named: Named, model: Candidate) -> list[str]:
+    """What a reader should know before the card: columns that are no classes, unknown splits."""
+    report = Report()
+    guessed = arguments.study is None and arguments.classes is None
+    if guessed and "label" not in named.index.columns:
+        check_columns(report, named.index)
+    found = [f"{level}: {line}" for level, line in report.findings]
+    return [*found, *unknown_splits(model, named.index)]
+
+
+def unknown_splits(model: Candidate, index: pl.DataFrame) -> list[str]:
+    """A note for each split it was trained on that the data do not have: it has no effect."""
+    known = index["split"].drop_nulls().unique().to_list()
+    return [
+        f"note: --trained-on: the data have no split '{one}': {suggest(one, known)}"
+        for one in model.trained_on.splits or ()
+        if one not in known
+    ]
+
+
+def _model(arguments: argparse.Namespace, kind: str) -> Candidate:
     """The model: a block in YAML, a timm name, a file of weights, or a file of outputs."""
-    ways = [way for way in UNUSED if getattr(arguments, way) is not None]
-    if len(ways) != 1:
-        named = ", ".join(f"--{way}" for way in UNUSED)
-        raise UserError(f"one model is scored: give one of {named}")
-    _without(arguments, UNUSED[ways[0]], f"--{ways[0]}")
     if arguments.logits is not None:
         if not arguments.logits.is_file():
             raise UserError(f"no such file '{arguments.logits}'")
@@ -97,7 +163,7 @@ def candidate(arguments: argparse.Namespace) -> Candidate:
         block = {**found.load, "preprocessing": {**found.load.get("preprocessing", {}), **pixels}}
         return Candidate(found.key, block, found.trained_on)
     if arguments.timm is None:
-        return _in_file(arguments, ways[0])
+        return _in_file(arguments, kind)
     if arguments.size is None:
         raise UserError("--timm needs --size, the height and width of its pixels")
     pixels = {"size": arguments.size, "channels": arguments.channels or 3}

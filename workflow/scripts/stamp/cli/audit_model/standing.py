@@ -11,6 +11,7 @@ import polars as pl
 from stamp.cli.one_model import Audit
 from stamp.core.artifacts import read_arrays, read_table
 from stamp.core.errors import UserError, suggest
+from stamp.report.scoreboard import identical
 from stamp.stats.rank_intervals import rank_intervals
 
 COLUMNS = ("model", "place", "stamp")
@@ -51,6 +52,19 @@ def standing(audit: Audit, key: str, level: float, file: Path) -> Standing | Non
     return Standing(place, low, high, len(others), below, draws is not None)
 
 
+def same_outputs(audit: Audit, key: str, folder: Path) -> list[str]:
+    """The other models of a study with the same outputs, if they were scored on the same pairs."""
+    file = folder / "statistics" / "scores.parquet"
+    if not file.is_file() or not _same_pairs(audit, folder):
+        return []
+    board = read_table(file).filter(pl.col("model") != key)
+    if "fingerprint" not in board.columns:
+        return []
+    models = [key, *board["model"].to_list()]
+    prints = [audit.row["fingerprint"], *board["fingerprint"].to_list()]
+    return identical(models, prints).get(key, [])
+
+
 def reference(file: Path) -> pl.DataFrame:
     """The leaderboard of the models that a score is set among."""
     if not file.is_file():
@@ -86,11 +100,14 @@ def _same_estimator(board: pl.DataFrame, mine: str | None, file: Path) -> None:
 
 def _joint(audit: Audit, folder: Path, models: list[str]) -> np.ndarray | None:
     """Draws of the model and of the others, if those were scored on the very same pairs."""
-    pairs = folder / "pairs.parquet"
     files = [folder / "scores" / f"{model}.draws.safetensors" for model in models]
-    if not pairs.is_file() or not all(file.is_file() for file in files):
-        return None
-    if not read_table(pairs).equals(audit.pairs):
+    if not all(file.is_file() for file in files) or not _same_pairs(audit, folder):
         return None
     draws = [audit.draws, *(read_arrays(file)["stamp"] for file in files)]
     return np.stack(draws) if len({len(one) for one in draws}) == 1 else None
+
+
+def _same_pairs(audit: Audit, folder: Path) -> bool:
+    """Whether the models of a study were scored on the very same pairs."""
+    pairs = folder / "pairs.parquet"
+    return pairs.is_file() and read_table(pairs).equals(audit.pairs)

@@ -175,6 +175,9 @@ def _labels(
     if not columns:
         free = [name for name in table.columns if name not in {*named.values(), *RESERVED, ROW}]
         columns = {name: name for name in free if table_files.is_binary(table[name])}
+        for name in free:
+            if name not in columns:
+                table_files.check_not_a_label(table, name, file)
     for name, column in columns.items():
         table_files.column(table, column, f"option 'labels', class '{name}'", file)
         if name in RESERVED:
@@ -191,6 +194,12 @@ def numbered(table: pl.DataFrame, name: str, classes: Any, file: Path) -> pl.Dat
     names are numbered in sorted order.
     """
     values = table[name].drop_nulls().unique().sort().to_list()
+    if classes is None and (empty := [one for one in values if one.lower() in table_files.UNKNOWN]):
+        row = table.filter(pl.col(name) == empty[0])[ROW][0]
+        raise UserError(
+            f"{file}: label '{empty[0]}' in row {row} (column '{name}'): leave unknown labels "
+            "empty; if it is a class, list all of them by option 'classes'"
+        )
     known = [str(one) for one in classes] if classes is not None else None
     if known is not None and len(set(known)) < len(known):
         raise UserError("data set 'csv': option 'classes' names a class twice")

@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 
 from stamp.config.view_names import SOURCE
+from stamp.report import flags
+from stamp.report.flags import METRICS
 from stamp.report.outcomes import MEAN
-from stamp.report.scoreboard import FLAGS, keeps
+from stamp.report.scoreboard import keeps
 from stamp.report.wording import RHO, short_number
 
 SOURCE_METRIC = "source_metric"  # the predictor's name in the table of correlations
-METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
 RANKS = {"model": pl.String, "rank": pl.Float64, "low": pl.Float64, "high": pl.Float64}
 CORRELATIONS = {
     "filter": pl.String,
@@ -71,9 +72,7 @@ def board(data: FigureData) -> pl.DataFrame:
         "low",
         "high",
         keeps(data.scores)["declared"].alias("counted"),
-        *FLAGS,
-        "temperature_bound",
-        "excluded",
+        *(name for name in flags.COLUMNS if name in data.scores.columns),
     )
     table = described.join(own, on="model", how="left", maintain_order="left")
     for more in (source, ranks):
@@ -83,10 +82,7 @@ def board(data: FigureData) -> pl.DataFrame:
 
 def flag_words(row: Mapping[str, Any]) -> str:
     """A model's health flags in a few words, empty where there are none."""
-    found = [name for name in FLAGS if row[name]]
-    found += ["temperature bound"] if row["temperature_bound"] else []
-    found += ["excluded"] if row["excluded"] else []
-    return ", ".join(found)
+    return ", ".join(one.flag.label for one in flags.raised(row))
 
 
 def outcome_values(data: FigureData, outcome: str) -> pl.DataFrame:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, leaderboard, paired
+from stamp.report import analysis, paired
+from stamp.report import flags as health
 from stamp.report.analysis import AnalysisData
 from stamp.report.paired import Paired
 from stamp.report.scoreboard import RULES
@@ -22,9 +23,7 @@ from stamp.stats.ranks import mid_ranks
 
 MOST = 5  # models listed for each outcome
 FAR = 1 / 3  # of the number of models: 15 of 44, as in the paper
-BLANK = dict.fromkeys(
-    (*leaderboard.FLAGS, "contaminated", "missing", "temperature_bound", "excluded")
-)
+OF_THE_DATA = ("few", "training_unknown")  # flags that say nothing of the model itself
 PARTS = ("within", "total", "temperature", "spread")
 RANKED: dict[str, Any] = {
     "value_score": pl.Float64,
@@ -65,7 +64,8 @@ def flags(row: Mapping[str, Any]) -> str | None:
 
     A rule that sets the model apart counts even where the study declares another.
     """
-    found = [leaderboard.flags({**BLANK, **row})]
+    raised = [one.words for one in health.raised(row) if one.flag.name not in OF_THE_DATA]
+    found = ["; ".join(raised)]
     reasons = (row.get(f"excluded_{rule}") for rule in RULES)
     found += [f"by the other rule: {why}" for why in reasons if why and why != row["excluded"]]
     return "; ".join(filter(None, found)) or None
