@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from project import Project, Run, model
 from servers import Server
 
@@ -149,21 +150,25 @@ def content(project: Project) -> dict[str, str]:
         name = str(path.relative_to(root))
         if {"benchmarks", "logs", ".downloads"} & set(path.parts) or path.name.startswith(".snake"):
             continue
-        data = path.read_bytes()
-        if "_outputs/" in name or "target_embeddings/" in name:
-            data = without_seconds(path)
-        found[name] = hashlib.sha256(data).hexdigest()
+        found[name] = hashlib.sha256(without_seconds(path)).hexdigest()
     return found
 
 
 def without_seconds(path: Path) -> bytes:
-    """A record of extra outputs without the time that they took."""
-    if path.suffix != ".json":
-        return path.read_bytes()
-    record = json.loads(path.read_text())
-    for entry in (record, *record.get("extra_outputs", {}).values()):
-        entry.pop("seconds", None)
-    return json.dumps(record, sort_keys=True).encode()
+    """What a file holds, without the times that epochs and extra outputs took."""
+    if path.suffix == ".json":
+        return json.dumps(_dropped(json.loads(path.read_text())), sort_keys=True).encode()
+    if path.name == "training.csv":
+        return pl.read_csv(path).drop("seconds").write_csv().encode()
+    return path.read_bytes()
+
+
+def _dropped(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_dropped(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _dropped(each) for key, each in value.items() if key != "seconds"}
+    return value
 
 
 @contextmanager

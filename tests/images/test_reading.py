@@ -153,7 +153,9 @@ def test_other_formats_are_not_tried_whatever_the_name_says(
     monkeypatch.setattr(subprocess, "check_call", lambda *_, **__: pytest.fail("it ran a program"))
     picture = Image.fromarray(RNG.integers(0, 256, size=(20, 20), dtype=np.uint8))
     picture.save(tmp_path / "a.png", format=kind)
-    with pytest.raises(UserError, match="a.png: can't be read as an image: is not PNG, JPEG, TIFF"):
+    with pytest.raises(
+        UserError, match=r"a\.png: can't be read as an image: is not PNG, JPEG, TIFF"
+    ):
         open_image(tmp_path / "a.png", 1)
 
 
@@ -161,7 +163,7 @@ def test_other_formats_are_not_tried_whatever_the_name_says(
 def test_several_frames_or_pages_are_refused(tmp_path: Path, kind: str) -> None:
     pages = [Image.fromarray(np.full((8, 8), level, dtype=np.uint8)) for level in (0, 100, 200)]
     pages[0].save(tmp_path / "a.png", format=kind, save_all=True, append_images=pages[1:])
-    with pytest.raises(UserError, match="a.png: has 3 frames; an image of one frame is needed"):
+    with pytest.raises(UserError, match=r"a\.png: has 3 frames; an image of one frame is needed"):
         open_image(tmp_path / "a.png", 1)
 
 

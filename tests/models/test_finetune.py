@@ -402,13 +402,6 @@ def test_a_checkpoint_that_can_not_be_read_or_carries_code_is_passed_over(
     assert not struck.exists()
 
 
-def test_what_a_killed_write_left_goes_with_the_checkpoint(tmp_path: Path) -> None:
-    for name in ("m.pt", ".m.pt.123.part", "other.pt", ".other.pt.5.part"):
-        (tmp_path / name).touch()
-    epoch_checkpoint.drop_checkpoint(tmp_path / "m.pt")
-    assert {file.name for file in tmp_path.iterdir()} == {"other.pt", ".other.pt.5.part"}
-
-
 def test_a_diverging_training_is_one_line_that_names_the_stage(tmp_path: Path) -> None:
     load = block(stage1=0, stage2=1)
     load["recipe"]["stage2"] |= {"learning_rate": 1e30, "backbone_learning_rate": 1e30}

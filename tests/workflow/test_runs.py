@@ -89,6 +89,51 @@ def test_a_run_killed_in_the_middle_of_an_extraction_resumes(
     assert_same_results(project, whole)
 
 
+WAITING = """
+import time
+from pathlib import Path
+from stamp.core.errors import run
+
+def main(smk):
+    Path("started").touch()
+    while not Path("go").exists():
+        time.sleep(0.05)
+    for each in smk.output:
+        Path(each).touch()
+
+if __name__ == "__main__":
+    run(main, snakemake)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_says_so_in_its_last_line(
+    project: Project, sent: signal.Signals
+) -> None:
+    """Ctrl-C reaches all processes of a terminal; who sends SIGTERM waits for the running jobs."""
+    (project.folder / "workflow" / "scripts" / "train.py").write_text(WAITING)
+    running = subprocess.Popen(
+        [sys.executable, *project.command("results/small_phantom/trained/linear.json")[1:]],
+        cwd=project.folder,
+        env=project.environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    while running.poll() is None and not (project.folder / "started").exists():
+        time.sleep(0.02)
+    if sent == signal.SIGINT:
+        os.killpg(running.pid, sent)
+    else:
+        os.kill(running.pid, sent)
+        (project.folder / "go").touch()
+    said = running.communicate(timeout=300)[0].splitlines()
+    assert running.returncode != 0
+    assert said[-1].startswith("stamp: interrupted")
+    assert not any("A job failed" in line or "Traceback" in line for line in said), said
+
+
 def test_an_added_model_changes_no_other_models_files(project: Project) -> None:
     """The branch runs for real; what was there keeps its bytes and its time."""
     kept = {

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def _umask() -> int:
 
 
 def _about(error: OSError, beside: Path, final: Path) -> bool:
-    """Whether an error is of the file that is written; polars names it in its text only."""
+    """Whether an error is of the file that is written, or of a folder above it."""
     return str(beside) in str(error) or error.filename in map(str, final.parents)
 
 
@@ -142,12 +143,14 @@ def check_metadata(path: str | Path, found: Mapping[str, Any], expected: Mapping
 
 def write_table(path: str | Path, table: pl.DataFrame, metadata: Mapping[str, Any]) -> None:
     """Write a table as Parquet with its metadata, or as CSV by the ending ``.csv``."""
-    with atomic_write(path) as part:
-        if str(path).endswith(".csv"):
-            without_formulas(table).write_csv(part)
-        else:
-            text = json.dumps({key: str(value) for key, value in sorted(metadata.items())})
-            table.write_parquet(part, metadata={METADATA_KEY: text})
+    content = BytesIO()  # written here, not by polars, which may hide why it could not write
+    if str(path).endswith(".csv"):
+        without_formulas(table).write_csv(content)
+    else:
+        text = json.dumps({key: str(value) for key, value in sorted(metadata.items())})
+        table.write_parquet(content, metadata={METADATA_KEY: text})
+    with atomic_write(path) as part, open(part, "wb") as file:
+        file.write(content.getbuffer())
 
 
 def without_formulas(table: pl.DataFrame) -> pl.DataFrame:

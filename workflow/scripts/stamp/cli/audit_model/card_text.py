@@ -7,8 +7,8 @@ from textwrap import wrap
 from typing import Any
 
 from stamp.cli.report_lines import plural
-from stamp.report.scoreboard import OTHER
 from stamp.report.flags import METRICS, no_skill_name
+from stamp.report.scoreboard import OTHER
 
 WIDTH, MARGIN, MOST_CLASSES = 100, 12, 20
 
