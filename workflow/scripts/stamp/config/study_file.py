@@ -227,10 +227,9 @@ class ExtraOutputSettings(Section):
     )
     samples: Pairs = Field(20, description="forward passes with dropout")
     head_dropout: Share | None = Field(
-        None,
+        0.1,
         description="share of the last layer's input that is dropped in models without a dropout "
-        "layer; such values are marked",
-        json_schema_extra={"absent": "not available"},
+        "layer; such values are marked. `null`: such models have no MC dropout",
     )
     perturbations: Count = Field(
         8,

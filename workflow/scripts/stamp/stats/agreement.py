@@ -85,8 +85,12 @@ def packed_order(scores: ArrayLike, pairs: tuple[Rows, Rows]) -> list[PackedDeci
     """
     z = np.asarray(scores)
     a, b = z[pairs[0]], z[pairs[1]]
-    order = np.where(a > b, 1, np.where(a < b, 0, -1)).astype(np.int8)
-    return [PackedDecisions.of(column) for column in order.T]
+    above, below = a > b, a < b
+    columns = range(z.shape[1])
+    return [
+        PackedDecisions(_words(above[:, c])[None], _words(above[:, c] | below[:, c]))
+        for c in columns
+    ]
 
 
 def concordances(models: Sequence[Sequence[PackedDecisions]]) -> Array:
