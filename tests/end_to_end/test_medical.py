@@ -183,6 +183,11 @@ class Done:
         file = self.project.result(f"medical/logits/{view}/{model}.safetensors")
         return load_file(file)["logits"]
 
+    def ranks(self, view: str, model: str) -> np.ndarray:
+        """Of a model's scores on a target, as they are kept for the agreement with others."""
+        file = self.project.result(f"medical/decisions/{model}.safetensors")
+        return load_file(file)[f"{view}/target_ranks"]
+
 
 @pytest.fixture(scope="module")
 def done(folder: Path) -> Iterator[Done]:
@@ -262,12 +267,16 @@ def test_nodules_and_masses_are_one_class_of_vindr(done: Done) -> None:
         assert values["Mass"]["reason"] == "not labeled"
         if model == "some":  # neither part is among its outputs
             assert values["Nodule/Mass"]["reason"] == "the model has no output for it"
+            assert (done.ranks("vindr", model)[:, -1] == 0).all()
             continue
         z = done.logits("vindr", model)[
             :, [list(CLASSES).index(name) for name in ("Mass", "Nodule")]
         ]
         truth = view["Nodule/Mass"].to_numpy()
         assert values["Nodule/Mass"]["value"] == pytest.approx(roc_auc_score(truth, z.max(axis=1)))
+        # it has a part in the agreement with other models, too
+        expected = np.unique(z.max(axis=1), return_inverse=True)[1] + 1
+        np.testing.assert_array_equal(done.ranks("vindr", model)[:, -1], expected)
 
 
 def test_rsna_has_no_training_image_and_is_not_in_the_mean(done: Done) -> None:

@@ -44,7 +44,7 @@ class Metric:
         if self.of_target:
             if self.extra_outputs:
                 return "Target embeddings"
-            return "Target images, source labels" if "labels" in self.needs else "Target images"
+            return "Target images" if "labels" in self.needs else "Target outputs alone"
         kinds = [kind for kind in self.extra_outputs if kind != "embeddings"]
         return GROUPS.get(kinds[0], "Augmented views") if kinds else self._plain
 
