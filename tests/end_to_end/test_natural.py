@@ -285,7 +285,7 @@ def test_a_streamed_target_has_estimates_at_the_temperature_and_lines(done: Done
     decided = load_file(folder / f"decisions/{model}.safetensors")["imagenet_c/target"]
     assert (decided == kept["predictions"][:, 0]).all()
     lines = done.read("statistics/agreement_on_the_line.parquet").filter(view="imagenet_c")
-    assert set(lines["model"]) == set(NAMES) and "contrast-5" in set(lines["domain"])
+    assert set(NAMES) <= set(lines["model"]) and "contrast-5" in set(lines["domain"])
 
 
 def test_scores_are_of_the_temperature_scaled_softmax(done: Done) -> None:

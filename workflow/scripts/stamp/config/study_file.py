@@ -208,8 +208,9 @@ class TargetSettings(Section):
     streamed: bool = Field(
         False,
         description="read image by image without a pixel cache, and keep one prediction per image "
-        "(class, confidence, entropy) instead of its logits. Images are never cropped then, and "
-        "resized only where the model's size is another. Multiclass only",
+        "(class, confidence, entropy), and the logits of a few hundred images of each domain only. "
+        "Images are never cropped then, and resized only where the model's size is another. "
+        "Multiclass only",
     )
     score: Literal["all", "matched"] = Field(
         "all",
