@@ -12,6 +12,7 @@ from stamp.core.errors import suggest
 
 NAMES = (
     "correlation",
+    "agreement",
     "score",
     "pixels",
     "forward",

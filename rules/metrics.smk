@@ -2,7 +2,10 @@
 
 
 rule metrics:
-    """Every metric of one model: of the source, and estimates for each target."""
+    """Every metric of one model: of the source, and for each target.
+
+    Beside them its decisions, for the agreement with other models, which then reads no logits.
+    """
     input:
         view=rules.source_view.output[0],
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
@@ -15,7 +18,8 @@ rule metrics:
         streamed_views=files_of("views/{view}.parquet", view="streamed_targets"),
         predictions=files_of("predictions/{view}/{model}.safetensors", view="streamed_targets"),
     output:
-        f"{RESULTS}/{{study}}/metrics/{{model}}.parquet",
+        metrics=f"{RESULTS}/{{study}}/metrics/{{model}}.parquet",
+        decisions=f"{RESULTS}/{{study}}/decisions/{{model}}.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/metrics/{{model}}.log",
     benchmark:
@@ -46,11 +50,8 @@ rule metrics:
 rule agreement_on_the_line:
     """Estimates for each target from the agreement of all models (ALine)."""
     input:
-        view=rules.source_view.output[0],
-        logits=files_of("logits/source/{model}.safetensors", model="models"),
-        calibrations=files_of("calibration/{model}.json", model="models"),
-        views=files_of("views/{view}.parquet", view="cached_targets"),
-        targets=files_of("logits/{view}/{model}.safetensors", view="cached_targets", model="models"),
+        views=files_of("views/{view}.parquet", view="targets"),
+        decisions=files_of("decisions/{model}.safetensors", model="models"),
     output:
         f"{RESULTS}/{{study}}/statistics/agreement_on_the_line.parquet",
     log:
@@ -66,8 +67,7 @@ rule agreement_on_the_line:
         models=of_study("model_keys"),
         task=of_study("task"),
         classes=of_study("classes"),
-        scale=of_study("calibration", "scale"),
-        targets=of_study("cached_targets"),
+        targets=lambda wildcards: list(study_of(wildcards).targets),
         scored=of_study("scored_classes"),
         code=code_of("agreement_on_the_line.py"),
     script:

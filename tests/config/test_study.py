@@ -285,7 +285,7 @@ def test_a_list_of_classes_restricts_a_target_and_the_source_beside_it(files: di
     found = digits(files)
     assert found.classes_among("uci") == "labeled" and found.classes_among("source") is None
     assert found.class_subsets("source") == {}
-    assert found.scored_classes["uci"] == {"classes": {}, "among": "labeled"}
+    assert found.scored_classes["uci"] == {"classes": {}, "merge": {}, "among": "labeled"}
 
 
 def test_labeled_classes_are_those_of_a_target_with_sorted_domains(files: dict) -> None:

@@ -262,6 +262,32 @@ def test_imagenet_c_is_streamed_with_one_prediction_per_image(done: Done) -> Non
     assert found == pytest.approx(right[hard].mean())
 
 
+def test_a_streamed_target_has_estimates_at_the_temperature_and_lines(done: Done) -> None:
+    folder, model = done.project.result("natural"), "nfnet"
+    kept = load_file(folder / f"predictions/imagenet_c/{model}.safetensors")
+    z = kept["top"] + kept["below"].astype(np.float32)
+    assert len(z) == len(done.read("views/imagenet_c.parquet"))  # few images: all are in the sample
+    t = read_json(folder / f"calibration/{model}.json")["value"]
+    pool = done.read("views/source.parquet")["role"].to_numpy() == "pool"
+    labels = done.read("views/source.parquet")["label"].to_numpy()[pool]
+    p, q = (
+        softmax(one.astype(float) / t, axis=1) for one in (done.logits("source", model)[pool], z)
+    )
+    right = p.argmax(axis=1) == labels
+    found = done.read(f"metrics/{model}.parquet").filter(view="imagenet_c", domain="all")
+    values = dict(found.select("metric", "value").iter_rows())
+    doc = right.mean() + q.max(axis=1).mean() - p.max(axis=1).mean()
+    assert t != 1 and values["doc"] == pytest.approx(doc, abs=1e-3)
+    norm = np.linalg.norm(q, "nuc") / np.sqrt(min(q.shape) * len(q))
+    assert values["nuclear_norm"] == pytest.approx(norm, rel=1e-3)
+    reasons = dict(found.select("metric", "reason").iter_rows())
+    assert "keeps no images" in reasons["dispersion"]
+    decided = load_file(folder / f"decisions/{model}.safetensors")["imagenet_c/target"]
+    assert (decided == kept["predictions"][:, 0]).all()
+    lines = done.read("statistics/agreement_on_the_line.parquet").filter(view="imagenet_c")
+    assert set(NAMES) <= set(lines["model"]) and "contrast-5" in set(lines["domain"])
+
+
 def test_scores_are_of_the_temperature_scaled_softmax(done: Done) -> None:
     view, pairs = done.read("views/source.parquet"), done.read("pairs.parquet")
     row = {image: place for place, image in enumerate(view["image"])}
@@ -290,16 +316,14 @@ def test_every_analysis_has_its_table_and_sentence(done: Done) -> None:
     assert {*CORRUPTIONS, "mean", "min", "max"} <= kinds
 
 
-def test_every_kind_of_model_gives_all_extra_outputs_but_dropout_and_every_metric_has_a_row(
+def test_every_kind_of_model_gives_all_extra_outputs_and_every_metric_has_a_row(
     done: Done,
 ) -> None:
     for model in NAMES:
         manifest = read_json(done.project.result(f"natural/extra_outputs/{model}.json"))[
             "extra_outputs"
         ]
-        assert [kind for kind, entry in manifest.items() if "reason" in entry] == ["mc_dropout"], (
-            model
-        )
+        assert not [kind for kind, entry in manifest.items() if "reason" in entry], model
         table = done.read(f"metrics/{model}.parquet")
         wanted = metrics_of("multiclass")
         assert list(dict.fromkeys(table["metric"])) == [metric.name for metric in wanted]

@@ -245,8 +245,7 @@ def test_a_linear_model_has_embeddings_but_no_taps_and_says_why(
     assert entry is not None and entry["taps"] == "no blocks are known in Linear"
     with pytest.raises(NotAvailable, match="no blocks are known in Linear"):
         read_output(manifest, "gradcam")
-    with pytest.raises(NotAvailable, match="no dropout layer with p > 0"):
-        read_output(manifest, "mc_dropout")
+    assert note_of(manifest, "mc_dropout").startswith("dropout of 0.1 before the last layer")
 
 
 def read_key(manifest: Path, kind: str) -> str:
@@ -268,7 +267,7 @@ class BlackBox(nn.Module):
 def test_a_black_box_gives_outputs_and_a_reason_for_all_else(
     tmp_path: Path, images: SelectedImages
 ) -> None:
-    manifest = run(tmp_path, images, BlackBox(), EVERY, {**SETTINGS, "head_dropout": 0.1})
+    manifest = run(tmp_path, images, BlackBox(), EVERY)
     refused = {}
     for kind in EVERY:
         try:
@@ -345,7 +344,8 @@ def test_dropout_passes_repeat_and_leave_the_random_state_alone(
 
 def test_dropout_that_drops_nothing_does_not_count(tmp_path: Path, images: SelectedImages) -> None:
     assert dropout_layers(Ends(0.0)) == []
-    manifest = run(tmp_path, images, Ends(0.0).eval(), ["mc_dropout"])
+    settings = {**SETTINGS, "head_dropout": None}
+    manifest = run(tmp_path, images, Ends(0.0).eval(), ["mc_dropout"], settings)
     with pytest.raises(NotAvailable, match="it has no dropout layer with p > 0"):
         read_output(manifest, "mc_dropout")
 
@@ -354,11 +354,33 @@ def test_dropout_before_the_last_layer_is_named_as_what_it_is(
     tmp_path: Path, images: SelectedImages
 ) -> None:
     module = Ends(0.0).eval()
-    manifest = run(tmp_path, images, module, ["mc_dropout"], {**SETTINGS, "head_dropout": 0.1})
+    manifest = run(tmp_path, images, module, ["mc_dropout"])
     assert note_of(manifest, "mc_dropout").startswith("dropout of 0.1 before the last layer")
     found = read_output(manifest, "mc_dropout")["logits"]
     assert found.std(axis=0).min() > 0
     assert not any(part._forward_pre_hooks for part in module.modules())
+
+
+class Scaled(Ends):
+    """A network with a step after its last linear layer."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(pixels)
+
+
+def test_dropout_before_the_last_layer_needs_one_pass_through_what_comes_before_it(
+    tmp_path: Path, images: SelectedImages
+) -> None:
+    settings = {**SETTINGS, "samples": 5}
+    found, forwarded = {}, {}
+    for name, kind in (("ends", Ends), ("goes on", Scaled)):
+        torch.manual_seed(3)
+        manifest = run(tmp_path / name, images, kind(0.0).eval(), ["mc_dropout"], settings)
+        found[name] = read_output(manifest, "mc_dropout", IDS)["logits"]
+        forwarded[name] = read_json(manifest)["extra_outputs"]["mc_dropout"]["forwarded"]
+    # the one takes the short way, the other five whole passes, with the same masks
+    assert forwarded == {"ends": COUNT, "goes on": 5 * COUNT}
+    np.testing.assert_allclose(2 * found["ends"], found["goes on"], rtol=1e-4, atol=1e-5)
 
 
 class Symmetric(nn.Module):

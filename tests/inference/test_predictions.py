@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, write_
 from stamp.core.errors import UserError
 from stamp.data.views import scored_classes
 from stamp.images.pixels import decode
-from stamp.inference import predictions
+from stamp.inference import predictions, streamed_sample
 from stamp.inference.logits import Execution
 from stamp.inference.outputs import PREDICTION_COLUMNS, Outputs, combined, read_predictions
 from stamp.models.loaded_model import LoadedModel
@@ -98,6 +99,37 @@ def test_predictions_are_what_logits_give(view: Path, monkeypatch: pytest.Monkey
     np.testing.assert_allclose(found[:, 3], entropy(p, axis=1), rtol=1e-4)
 
 
+def test_a_few_images_of_every_domain_keep_their_logits(
+    view: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = streamed_sample.sampled_rows(view, 4)
+    table = pl.read_parquet(view)
+    for domain in ("blur-1", "blur-2"):
+        own = [row for row in range(25) if table["domain"][row] == domain]
+        ids = {row: hashlib.sha256(table["image"][row].encode()).hexdigest() for row in own}
+        assert sorted(set(rows) & set(own)) == sorted(sorted(own, key=ids.__getitem__)[:4])
+    monkeypatch.setattr(streamed_sample, "BLOCK", 3)
+    assert (streamed_sample.sampled_rows(view, 4) == rows).all()
+    monkeypatch.setattr(predictions, "sampled_rows", lambda view: rows)
+    found = read_predictions(view, run(view, np.array([1, 3]), monkeypatch), "m")
+    assert found.sample is not None
+    np.testing.assert_array_equal(found.sample[0], rows)
+    np.testing.assert_allclose(found.sample[1], logits_of(view)[rows], rtol=1e-3, atol=1e-3)
+    assert len(found.logits) == 25
+
+
+def test_the_logits_of_a_sample_keep_their_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    z = (rng.normal(size=(200, 1000)) * 3 + 60).astype(np.float32)
+    z[:, 3] += rng.gamma(3, 3, size=200)
+    rows, kept = streamed_sample.unpacked(streamed_sample.packed(z, np.arange(200)))
+    np.testing.assert_array_equal(rows, np.arange(200))
+    for temperature in (0.5, 1, 3):
+        p, q = (softmax(one.astype(float) / temperature, axis=1) for one in (z, kept))
+        np.testing.assert_allclose(q.max(axis=1), p.max(axis=1), rtol=1e-3)
+        np.testing.assert_allclose(entropy(q, axis=1), entropy(p, axis=1), rtol=2e-3, atol=1e-6)
+
+
 def test_a_border_is_cut_off_before_resizing(view: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_arrays(run(view, np.arange(7), monkeypatch, border=2))["predictions"]
     clean = logits_of(view, border=2)
@@ -121,7 +153,11 @@ def test_predictions_name_the_images_they_are_of(
 
 
 def unfinished(view: Path) -> list[str]:
-    return sorted(path.name for path in view.parent.glob(".predictions*"))
+    """The files of the predictions that are kept, without those of the sample's logits."""
+    found = sorted(path.name for path in view.parent.glob(".predictions*"))
+    sample = [name for name in found if ".sample." in name]
+    assert len(sample) in (0, 2)
+    return [name for name in found if name not in sample]
 
 
 def interrupted(view: Path, monkeypatch: pytest.MonkeyPatch, after: int, **more: Any) -> None:
@@ -164,7 +200,9 @@ def test_a_run_that_was_stopped_goes_on_after_the_last_part_it_kept(
     assert unfinished(view) == []
 
 
-@pytest.mark.parametrize("harm", ["other weights", "no record", "cut short", "garbled"])
+@pytest.mark.parametrize(
+    "harm", ["other weights", "no record", "cut short", "garbled", "no sample"]
+)
 def test_what_was_kept_of_another_run_or_is_damaged_is_not_taken_up(
     view: Path, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
@@ -177,6 +215,9 @@ def test_what_was_kept_of_another_run_or_is_damaged_is_not_taken_up(
         rows.write_bytes(rows.read_bytes()[:-1])
     elif harm == "garbled":
         record.write_text("[1")
+    elif harm == "no sample":
+        for file in view.parent.glob(".predictions*.sample.*"):
+            file.unlink()
     seen = watched(monkeypatch)
     weights = "b" if harm == "other weights" else "a"
     target = run(view, np.arange(7), monkeypatch, made_from={"weights": weights})

@@ -21,7 +21,7 @@ from stamp.metrics.from_extra_outputs import (
     TargetEmbeddings,
     extra_values,
 )
-from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
+from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetDomains, TargetOutputs
 from stamp.metrics.metrics import NO_IMAGES_KEPT, NO_TARGETS, metric_table
 from stamp.metrics.value import DEGENERATE, NO_EXTRA_OUTPUTS
 
@@ -178,7 +178,27 @@ def target_manifest(
     return manifest
 
 
-def test_the_distance_to_a_target_is_that_of_its_own_images(tmp_path: Path, task: str) -> None:
+def dispersion(h: np.ndarray, p: np.ndarray, task: str) -> float:
+    """Xie et al.'s log of the scatter of the pseudo-classes' means, by loops."""
+    unit = np.array([row / np.sqrt((row**2).sum()) for row in h])
+    if task == "multiclass":
+        splits = [p.argmax(axis=1)]
+    else:
+        counts = [min(max(round(column.mean() * len(p)), 1), len(p) - 1) for column in p.T]
+        splits = [
+            np.isin(np.arange(len(p)), np.argsort(-column)[:count]).astype(int)
+            for column, count in zip(p.T, counts, strict=True)
+        ]
+    logs = []
+    for split in splits:
+        kinds = np.unique(split)
+        gaps = [((unit[split == j].mean(axis=0) - unit.mean(axis=0)) ** 2).sum() for j in kinds]
+        sizes = [(split == j).sum() for j in kinds]
+        logs.append(np.log(np.dot(sizes, gaps) / (len(kinds) - 1)))
+    return float(np.mean(logs))
+
+
+def test_metrics_of_a_target_s_embeddings_are_of_its_own_images(tmp_path: Path, task: str) -> None:
     rng = np.random.default_rng(7)
     found, source = arrays(rng), pool_outputs(rng, task)
     images = {"far": [f"f{n}" for n in range(len(POOL))], "near": [f"n{n}" for n in range(9)]}
@@ -188,23 +208,31 @@ def test_the_distance_to_a_target_is_that_of_its_own_images(tmp_path: Path, task
     data = replace(extra(source, manifest(tmp_path, found)), target_embeddings=there)
     near = source.part(np.arange(len(source.p)) < 9)
     domains = pl.Series(["x"] * 20 + ["y"] * (len(POOL) - 20))
-    halves = StreamedOutputs(np.full(5, 0.5), np.full(5, 0.5))
-    streamed = {"far away": TargetOutputs(halves, pl.Series(["z"] * 5))}
+    nobody = source.part(np.zeros(len(source.p), dtype=bool))
+    half, none = np.full(5, 0.5), np.zeros(0, dtype=int)
+    halves = StreamedOutputs(np.zeros(5, dtype=int), half, half, none, nobody)
+    streamed = {"far away": TargetOutputs(halves, TargetDomains(pl.Series(["z"] * 5)))}
     streamed = streamed if task == "multiclass" else {}
     targets = {
-        "far": TargetOutputs(source, domains),
-        "near": TargetOutputs(near, pl.Series(["z"] * 9)),
+        "far": TargetOutputs(source, TargetDomains(domains)),
+        "near": TargetOutputs(near, TargetDomains(pl.Series(["z"] * 9))),
     }
-    table = metric_table(source, targets | streamed, data, ["fd_target"])
+    table = metric_table(source, targets | streamed, data, ["fd_target", "dispersion"])
     pool = found["embeddings"]["embeddings"][POOL]
     parts = {("far", "all"): h[:-9], ("far", "x"): h[:10], ("far", "y"): h[10:-9]}
     parts["near", "all"] = h[-9:]
-    assert len(table) == len(parts) + len(streamed)
+    assert len(table) == 2 * (len(parts) + len(streamed))
+    p = {("far", "all"): source.p[::2], ("far", "x"): source.p[:20:2], ("near", "all"): near.p}
+    p["far", "y"] = source.p[20::2]
     for row in table.iter_rows(named=True):
         if row["view"] == "far away":
             assert row["value"] is None and row["reason"] == NO_IMAGES_KEPT
             continue
         own = parts[row["view"], row["domain"]]
+        if row["metric"] == "dispersion":
+            expected = dispersion(own, p[row["view"], row["domain"]], task)
+            assert row["value"] == pytest.approx(expected) and row["n"] == len(own)
+            continue
         means, spread = pool.mean(axis=0) - own.mean(axis=0), np.cov(pool.T) + np.cov(own.T)
         root = sqrtm(np.cov(pool.T) @ np.cov(own.T)).real
         expected = means @ means + np.trace(spread - 2 * root)
@@ -247,7 +275,7 @@ def test_dropout_that_is_not_the_models_own_is_marked(tmp_path: Path, task: str)
 def test_without_passes_every_metric_still_has_a_row(task: str) -> None:
     source = pool_outputs(np.random.default_rng(4), task)
     domains = pl.Series(["x"] * len(POOL))
-    targets = {"far": TargetOutputs(source, domains)}
+    targets = {"far": TargetOutputs(source, TargetDomains(domains))}
     table = metric_table(source, targets, extra(source, None))
     assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
     none = table.filter(pl.col("reason") == NO_EXTRA_OUTPUTS)["metric"].to_list()
@@ -259,7 +287,7 @@ def test_a_constant_model_has_no_metric_at_all(tmp_path: Path, task: str) -> Non
     source = pool_outputs(rng, task, constant=True)
     data = extra(source, manifest(tmp_path, arrays(rng)))
     domains = pl.Series(["x", "y"] * (len(POOL) // 2))
-    table = metric_table(source, {"far": TargetOutputs(source, domains)}, data)
+    table = metric_table(source, {"far": TargetOutputs(source, TargetDomains(domains))}, data)
     assert set(table["metric"]) == {metric.name for metric in metrics_of(task)}
     assert table["value"].is_null().all()
     assert set(table["reason"]) == {DEGENERATE}

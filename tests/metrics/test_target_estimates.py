@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
-from scipy.stats import kendalltau, linregress, norm
+from scipy.stats import linregress, norm
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
@@ -273,6 +273,25 @@ def test_aline_d_is_the_least_squares_solution_over_the_usable_pairs():
     assert found.r2 == pytest.approx(fit.rvalue**2)
 
 
+def test_aline_of_many_models_is_that_of_the_dense_design():
+    rng = np.random.default_rng(18)
+    accuracy, a, _, b = on_a_line(18, models=60)
+    a = np.clip(a + np.triu(rng.normal(scale=0.2, size=a.shape), 1), 0.01, 0.99)
+    b = np.clip(b + np.triu(rng.normal(scale=0.02, size=b.shape), 1), 0.01, 0.99)
+    b[59, :] = b[:, 59] = 0.99  # a model that no pair fixes
+    i, j = np.triu_indices(60, k=1)
+    keep = (np.abs(a[i, j] - 0.515) <= 0.465) & (np.abs(b[i, j] - 0.515) <= 0.465)
+    i, j = i[keep], j[keep]
+    assert 1000 < len(i) < 59 * 58 / 2
+    x, y, own = norm.ppf(a[i, j]), norm.ppf(b[i, j]), norm.ppf(accuracy)
+    design = (np.eye(60)[i] + np.eye(60)[j]) / 2
+    right = y + linregress(x, y).slope * ((own[i] + own[j]) / 2 - x)
+    w = np.linalg.lstsq(design, right, rcond=None)[0]
+    found = lines.aline(accuracy, a, b, n=10**6)
+    np.testing.assert_allclose(found.estimate_d[:59], norm.cdf(w[:59]), atol=1e-12)
+    assert np.isnan(found.estimate_d[59])
+
+
 def test_aline_s_ranks_models_as_their_source_accuracy_does():
     rng = np.random.default_rng(12)
     accuracy, a, _, _ = on_a_line(12)
@@ -315,20 +334,6 @@ def test_accuracies_of_zero_and_one_are_clipped_to_half_an_image():
     assert found.estimate_s[:2] == pytest.approx(expected)
 
 
-def test_agreements_are_counted_over_images_and_over_decisions():
-    rng = np.random.default_rng(17)
-    classes, decisions = rng.integers(3, size=(4, 30)), rng.integers(2, size=(4, 30, 5))
-    found, hamming = lines.agreements(classes), lines.hamming_agreements(decisions)
-    for i in range(4):
-        for j in range(4):
-            assert found[i, j] == pytest.approx(np.mean(classes[i] == classes[j]))
-            assert hamming[i, j] == pytest.approx(np.mean(decisions[i] == decisions[j]))
-    gaps = decisions.astype(float)
-    gaps[0, :, 2:] = np.nan
-    expected = np.mean(decisions[0, :, :2] == decisions[1, :, :2])
-    assert lines.hamming_agreements(gaps)[0, 1] == pytest.approx(expected)
-
-
 @settings(max_examples=25)
 @given(seeds)
 def test_accuracy_on_the_line_is_ordinary_least_squares_and_refits_without_each_model(seed):
@@ -355,26 +360,3 @@ def test_a_line_needs_three_models_and_a_spread_of_source_values():
     assert "equal" in lines.accuracy_on_the_line([0.5] * 4, [0.1, 0.2, 0.3, 0.4], n=100).reason
     lone = lines.accuracy_on_the_line([0.5, 0.5, 0.5, 0.8], [0.4, 0.5, 0.45, 0.7], n=100)
     assert np.isnan(lone.loo).tolist() == [False, False, False, True]
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_concordance_is_kendall_s_tau_b_of_scipy(ties):
-    rng = np.random.default_rng(11)
-    scores = rng.normal(size=(3, 60, 2)) + rng.normal(size=(1, 60, 2))
-    if ties:
-        scores = np.round(scores)
-    found = lines.concordances(scores, pairs=400_000)
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        taus = [kendalltau(scores[i, :, c], scores[j, :, c]).statistic for c in range(2)]
-        assert found[i, j] == pytest.approx((np.mean(taus) + 1) / 2, abs=0.01)
-    np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)
-
-
-def test_concordance_leaves_out_the_classes_that_a_model_lacks():
-    scores = np.random.default_rng(12).normal(size=(3, 50, 2))
-    scores[2, :, 1] = np.nan
-    found, alone = lines.concordances(scores), lines.concordances(scores[:, :, :1])
-    assert found[0, 2] == pytest.approx(alone[0, 2])
-    assert found[0, 1] != pytest.approx(alone[0, 1])
-    scores[2] = np.nan
-    assert np.isnan(lines.concordances(scores)[0, 2])

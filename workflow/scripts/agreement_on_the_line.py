@@ -1,29 +1,30 @@
 """Agreement on the line: estimates for each target from all models together."""
 
 import numpy as np
+import polars as pl
 
-from stamp.core.artifacts import read_json, write_table
+from stamp.core.artifacts import write_table
 from stamp.core.errors import run
-from stamp.inference.outputs import read_outputs
-from stamp.metrics.agreement_on_the_line import decided, line_table
-from stamp.metrics.inputs import OutputSettings, ScaledOutputs, TargetFiles, read_target
+from stamp.metrics.agreement_on_the_line import LINES, line_table
+from stamp.metrics.decisions import read_decisions
+from stamp.metrics.inputs import OutputSettings, TargetDomains, columns_of
 
 
 def main(smk):
-    params, files, count = smk.params, smk.input, len(smk.params.models)
-    every = np.ones(len(params.classes), dtype=bool)  # NaN where a model has no output
-    models, targets = {}, {}
-    for place, model in enumerate(params.models):
-        temperature = read_json(files.calibrations[place])["value"] if params.scale else 1.0
-        settings = OutputSettings(params.classes, every, params.task, temperature)
-        pool = read_outputs(files.view, files.logits[place], model).only("pool")
-        outputs = zip(params.targets, files.views, files.targets[place::count], strict=True)
-        for name, view, file in outputs:
-            target = TargetFiles(view, file, params.scored[name])
-            targets[name] = read_target(target, model, settings)
-        models[model] = decided(ScaledOutputs.read(pool, settings), targets)
-    table = line_table(models, targets, params.task)
-    write_table(smk.output[0], table, {"study": smk.wildcards.study})
+    params, files, study = smk.params, smk.input, smk.wildcards.study
+    classes, tables = params.classes, [pl.DataFrame(schema=LINES)]
+    every = OutputSettings(classes, np.ones(len(classes), dtype=bool), params.task, 1.0)
+    for view, file in zip(params.targets, files.views, strict=True):
+        scored = params.scored[view]
+        columns = columns_of(scored, every.merging(scored["merge"]), file)
+        domains = pl.read_parquet(file, columns=["domain"])["domain"]
+        decisions = (
+            (model, read_decisions(found, view, model=model, study=study))
+            for model, found in zip(params.models, files.decisions, strict=True)
+        )
+        kinds = len(classes) if params.task == "multiclass" else 2
+        tables.append(line_table(view, TargetDomains(domains, columns), decisions, kinds))
+    write_table(smk.output[0], pl.concat(tables), {"study": study})
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from stamp.core.artifacts import write_arrays
 from stamp.core.errors import UserError, run
 from stamp.data.views import scored_classes
 from stamp.inference.outputs import PREDICTION_COLUMNS, predictions_of
+from stamp.inference.streamed_sample import packed, sampled_rows
 from stamp.models.loaders.precomputed import logits_of, metadata_of
 
 
@@ -22,9 +23,10 @@ def main(smk):
     among = scored_classes(params.among, params.classes, smk.input.view)
     made_from = metadata_of(model, view, params.load, ids)
     predictions = predictions_of(logits, among).astype(np.float32)
+    rows = sampled_rows(smk.input.view)
     write_arrays(
         smk.output[0],
-        {"predictions": predictions},
+        {"predictions": predictions, **packed(logits[rows], rows)},
         {**made_from, "columns": ",".join(PREDICTION_COLUMNS)},
     )
 

@@ -135,9 +135,13 @@ class Study:
 
     @property
     def scored_classes(self) -> dict[str, dict[str, Any]]:
-        """The classes of each target: those labeled in each domain, those predicted among."""
+        """The classes of each target: labeled in each domain, merged, predicted among."""
         return {
-            key: {"classes": target.classes, "among": self.classes_among(key)}
+            key: {
+                "classes": target.classes,
+                "merge": target.merge,
+                "among": self.classes_among(key),
+            }
             for key, target in self.targets.items()
         }
 

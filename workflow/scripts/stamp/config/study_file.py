@@ -222,8 +222,9 @@ class TargetSettings(Section):
     streamed: bool = Field(
         False,
         description="read image by image without a pixel cache, and keep one prediction per image "
-        "(class, confidence, entropy) instead of its logits. Images are never cropped then, and "
-        "resized only where the model's size is another. Multiclass only",
+        "(class, confidence, entropy), and the logits of a few hundred images of each domain only. "
+        "Images are never cropped then, and resized only where the model's size is another. "
+        "Multiclass only",
     )
     score: Literal["all", "matched"] = Field(
         "all",
@@ -241,10 +242,9 @@ class ExtraOutputSettings(Section):
     )
     samples: Pairs = Field(20, description="forward passes with dropout")
     head_dropout: Share | None = Field(
-        None,
+        0.1,
         description="share of the last layer's input that is dropped in models without a dropout "
-        "layer; such values are marked",
-        json_schema_extra={"absent": "not available"},
+        "layer; such values are marked. `null`: such models have no MC dropout",
     )
     perturbations: Count = Field(
         8,

@@ -2,7 +2,8 @@
 
 Of an image of a streamed target four numbers are kept: the predicted class among those that the
 target is scored on, the predicted class among all, and the largest probability and the entropy
-(nats) of the softmax over the former. Nothing here needs torch.
+(nats) of the softmax over the former. A sample of the images has its logits kept as well, see
+``stamp.inference.streamed_sample``. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, read_table
+from stamp.inference.streamed_sample import unpacked
 
 PREDICTION_COLUMNS = ("predicted", "predicted_of_all", "confidence", "entropy")
 
@@ -23,12 +25,14 @@ PREDICTION_COLUMNS = ("predicted", "predicted_of_all", "confidence", "entropy")
 class Outputs:
     """The rows of a view, one model's logits on them, and its parameter count, if known.
 
-    For a streamed target ``logits`` are predictions, see ``PREDICTION_COLUMNS``.
+    For a streamed target ``logits`` are predictions, see ``PREDICTION_COLUMNS``, and ``sample`` has
+    the row numbers and the logits of some images.
     """
 
     rows: pl.DataFrame
     logits: np.ndarray
     parameters: int | None
+    sample: tuple[np.ndarray, np.ndarray] | None = None
 
     def only(self, role: str) -> Outputs:
         """The rows of one role: ``pool`` or ``calibration``."""
@@ -58,7 +62,7 @@ def read_predictions(view: str | Path, predictions: str | Path, model: str) -> O
     ]
     rows = pl.read_parquet(view, columns=wanted)
     arrays = read_arrays(predictions, model=model, ids=ids_digest(rows["image"]))
-    return Outputs(rows, arrays["predictions"], _parameters(predictions))
+    return Outputs(rows, arrays["predictions"], _parameters(predictions), unpacked(arrays))
 
 
 def predictions_of(logits: np.ndarray, among: np.ndarray) -> np.ndarray:
@@ -88,6 +92,18 @@ def merged(
     for parts in merge.values():
         chosen = logits[:, [list(classes).index(part) for part in parts]]
         columns.append(np.fmax.reduce(chosen, axis=1, keepdims=True))
+    return np.concatenate(columns, axis=1)
+
+
+def merged_labels(
+    labels: np.ndarray, classes: Sequence[str], merge: Sequence[Sequence[str]]
+) -> np.ndarray:
+    """Labels of merged classes [n, merged]: 1 where a part is, 0 where all are, NaN otherwise."""
+    columns = [np.empty((len(labels), 0))]
+    for parts in merge:
+        chosen = labels[:, [list(classes).index(part) for part in parts]]
+        whole = np.where((chosen == 1).any(axis=1), 1.0, chosen.max(axis=1))
+        columns.append(whole[:, None])
     return np.concatenate(columns, axis=1)
 
 

@@ -2,7 +2,8 @@
 
 Images are decoded by threads while the model runs. Both the list of images and the predictions are
 handled in parts, so memory does not grow with the number of images. A job that was killed resumes
-after the last part that it kept. ``stamp.inference.outputs`` says what is kept of each image.
+after the last part that it kept. ``stamp.inference.outputs`` says what is kept of each image. The
+logits of a small sample of the images are kept too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +21,7 @@ import polars as pl
 import torch
 
 from stamp.config.preprocessing import Preprocessing
-from stamp.core.array_writer import RowWriter
+from stamp.core.array_writer import ArrayWriter
 from stamp.core.artifacts import atomic_write
 from stamp.core.progress import bar
 from stamp.images.pixels import decode
@@ -28,6 +29,7 @@ from stamp.inference.logits import Execution, Forward, check_outputs, described
 from stamp.inference.outputs import PREDICTION_COLUMNS, predictions_of
 from stamp.inference.provenance import key_of
 from stamp.inference.resume import ResumableRows
+from stamp.inference.streamed_sample import packed, packed_shapes, sampled_rows
 from stamp.models.loaded_model import LoadedModel
 
 PART = 4096
@@ -130,6 +132,7 @@ def extract_predictions(
     rows = ResumableRows(
         target, _key(made_from, streamed, execution.batch, card), len(PREDICTION_COLUMNS)
     )
+    sample = SampledLogits.beside(rows, target, streamed)
     with bar(None, f"{model} {metadata['view']}", count) as shown:
         shown.update(rows.done)
 
@@ -137,16 +140,75 @@ def extract_predictions(
             for images in batches(streamed, execution.batch, threads, rows.done):
                 logits = forward(images)
                 check_outputs(logits, streamed.classes, model)
+                sample.take(logits)
                 yield predictions_of(logits, streamed.among)
                 shown.update(len(logits))
 
-        rows.keep(by_part(predicted()))
-    with atomic_write(target) as part:
-        writer = RowWriter(part, "predictions", (count, len(PREDICTION_COLUMNS)), card)
-        for some in rows.parts(PART):
-            writer.append(some)
-        writer.close()
+        # the sample first: what is kept of it never lags behind the predictions
+        rows.keep(sample.kept_before(by_part(predicted())))
+    _write(target, rows, sample, count, card)
     rows.drop()
+    sample.rows.drop()
+
+
+@dataclass(slots=True)
+class SampledLogits:
+    """The logits of the ``chosen`` rows of a view; ``at`` is the row that comes next."""
+
+    chosen: np.ndarray
+    rows: ResumableRows
+    at: int
+    held: list[np.ndarray] = field(default_factory=list)
+
+    @classmethod
+    def beside(cls, rows: ResumableRows, target: Path, streamed: StreamedTarget) -> SampledLogits:
+        """What an earlier job kept, up to the rows that it kept; all again where some lack."""
+        chosen = sampled_rows(streamed.view)
+        kept = ResumableRows(target.with_name(f"{target.name}.sample"), rows.key, streamed.classes)
+        wanted = int((chosen < rows.done).sum())
+        if kept.done < wanted:
+            rows.done = wanted = 0
+        kept.done = wanted
+        return cls(chosen, kept, rows.done)
+
+    def take(self, logits: np.ndarray) -> None:
+        """Hold those of a batch."""
+        end = self.at + len(logits)
+        own = self.chosen[(self.chosen >= self.at) & (self.chosen < end)]
+        self.held.append(logits[own - self.at])
+        self.at = end
+
+    def kept_before(self, parts: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        """Parts of other rows; before each, what is held is on disk."""
+        for part in parts:
+            self.rows.keep(iter([np.concatenate(self.held)]))
+            self.held.clear()
+            yield part
+
+
+def _write(
+    target: Path, rows: ResumableRows, sample: SampledLogits, count: int, card: Mapping[str, Any]
+) -> None:
+    """Write the predictions and the sample's logits as one file."""
+    chosen, width = sample.chosen, sample.rows.width
+    shapes = packed_shapes(len(chosen), width)
+    shapes["predictions"] = (np.float32, (count, len(PREDICTION_COLUMNS)))
+    with atomic_write(target) as part:
+        writer = ArrayWriter(part, shapes, card)
+        for start, some in _numbered(rows.parts(PART)):
+            writer.put("predictions", some, start)
+        for start, some in _numbered(sample.rows.parts(PART)):
+            for name, array in packed(some, chosen[start : start + len(some)]).items():
+                writer.put(name, array, start)
+        writer.close()
+
+
+def _numbered(parts: Iterator[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
+    """Parts with the number of their first row."""
+    start = 0
+    for part in parts:
+        yield start, part
+        start += len(part)
 
 
 def _key(

@@ -19,6 +19,7 @@ Pairs = tuple[ArrayLike, ArrayLike]
 
 MINIMUM = 10
 ROUNDING = 1e-24
+LEAST = 1e-12  # the scatter of groups that are one
 CONSTANT = "the embeddings are the same for every image"
 NOT_FINITE = "the embeddings are not finite"
 
@@ -155,6 +156,8 @@ def dispersion(h: ArrayLike, p: ArrayLike, task: str) -> Value:
     The groups j are the predicted classes: the most probable one (multiclass, k of them occur), or
     for each class its pseudo-positives against the rest, as many of the most probable images as
     the mean probability says (at least one each); then the mean of the logarithms over classes.
+    A model that predicts one class for every image has no scatter. It counts as ``LEAST``, not as
+    missing: a comparison that left out the models that fail would flatter the others.
     """
     h, reason = _checked(h)
     p = np.asarray(p, dtype=np.float64)
@@ -165,7 +168,7 @@ def dispersion(h: ArrayLike, p: ArrayLike, task: str) -> Value:
     if task == "multiclass":
         groups = [p.argmax(axis=1)]
         if len(np.unique(groups[0])) < 2:
-            return missing("every image is predicted as one class")
+            return Value(float(np.log(LEAST)), f"one predicted class: log {LEAST:g}, not log 0")
     else:
         groups = [_pseudo_positive(p[:, c]) for c in range(p.shape[1])]
     spread = [_scatter(unit, group) for group in groups]

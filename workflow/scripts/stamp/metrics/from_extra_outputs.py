@@ -35,14 +35,15 @@ class TargetEmbeddings:
         found = read_output(self.manifest, "target_embeddings", every)
         return found["rows"], found["embeddings"]
 
-    def of(self, view: str, member: np.ndarray) -> np.ndarray:
-        """The embeddings of those images of a target that were forwarded and are members."""
+    def of(self, view: str, member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those members of a target that were forwarded, as rows, and their embeddings."""
         rows, h = self._arrays
         names = list(self.images)
         first = sum(len(self.images[name]) for name in names[: names.index(view)])
         own = rows - first
-        inside = (own >= 0) & (own < len(member))
-        return h[inside][member[own[inside]]]
+        inside = np.flatnonzero((own >= 0) & (own < len(member)))
+        inside = inside[member[own[inside]]]
+        return own[inside], h[inside]
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ MEASURES: dict[str, Callable[[ExtraInputs], Measured]] = {
         lambda data, h: embeddings.feature_alignment(h, data.semantic, data.random)
     ),
     **{f"aug_{kind}": lambda data, kind=kind: _augmented(data, kind) for kind in AUGMENTED},  # type: ignore[misc]
-    "dispersion": _of_pool(
+    "dispersion_source": _of_pool(
         lambda data, h: embeddings.dispersion(h, data.source.p, data.source.task)
     ),
     "effective_rank": _of_pool(lambda data, h: embeddings.effective_rank(h)),
@@ -197,13 +198,20 @@ MEASURES: dict[str, Callable[[ExtraInputs], Measured]] = {
 }
 
 
-def target_distance(data: ExtraInputs, view: str, member: np.ndarray) -> Measured:
-    """The Frechet distance of the pool's embeddings and a target's."""
+def target_value(
+    name: str, data: ExtraInputs, view: str, member: np.ndarray, there: ScaledOutputs
+) -> Measured:
+    """A metric of a target's embeddings; ``there`` are the outputs on all its images.
+
+    ``fd_target`` is the Frechet distance of the pool's embeddings and the target's.
+    """
     try:
-        own, there = data.moments, data.target_embeddings.of(view, member)
+        rows, h = data.target_embeddings.of(view, member)
+        if name == "dispersion":
+            return Measured(embeddings.dispersion(h, there.p[rows], there.task), len(h))
+        return Measured(embeddings.frechet_distance(data.moments, h), len(h))
     except NotAvailable as reason:
         return Measured(missing(str(reason)), 0)
-    return Measured(embeddings.frechet_distance(own, there), len(there))
 
 
 def extra_values(data: ExtraInputs, wanted: Sequence[str]) -> dict[str, Measured]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,53 @@ import polars as pl
 
 from stamp.data.views import label_columns, scored_classes
 from stamp.data.views import labels as read_labels
-from stamp.inference.outputs import Outputs, read_outputs, read_predictions
+from stamp.inference.outputs import (
+    Outputs,
+    merged,
+    merged_labels,
+    read_outputs,
+    read_predictions,
+)
 from stamp.scoring.pool_pairs import PairDesign, PoolPairs, pair_rows
 from stamp.scoring.stamp import probabilities
 
-CONFIDENCE, ENTROPY = 2, 3  # columns of a prediction, see ``stamp.inference.predictions``
+PREDICTED, CONFIDENCE, ENTROPY = 0, 2, 3  # see ``stamp.inference.outputs.PREDICTION_COLUMNS``
 
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
-    """How a model's logits become outputs; ``there`` says which classes it has an output for."""
+    """How a model's logits become outputs.
+
+    ``there`` says which classes it has an output for: the study's, then those of ``merge``, which
+    are several of them in one.
+    """
 
     classes: Sequence[str]
     there: np.ndarray
     task: str
     temperature: float
+    merge: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The study's classes and the merged ones."""
+        return [*self.classes, *self.merge]
+
+    def merging(self, merge: Mapping[str, Sequence[str]]) -> OutputSettings:
+        """The same with merged classes; a model has those that it has some part of."""
+        has = dict(zip(self.classes, self.there, strict=True))
+        made = [any(has[part] for part in parts) for parts in merge.values()]
+        return replace(self, there=np.array([*self.there, *made], dtype=bool), merge=merge)
+
+    @property
+    def of_all_classes(self) -> OutputSettings:
+        """The same with every class, NaN where the model has no output."""
+        return replace(self, there=np.ones_like(self.there))
+
+    def columns(self, logits: np.ndarray) -> np.ndarray:
+        """The logits of the classes that are there, merged ones last."""
+        whole = merged(logits, self.classes, self.merge) if self.merge else logits
+        return whole if self.there.all() else whole[:, self.there]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +88,25 @@ class ScaledOutputs:
         A multiclass model that lacks classes gets no labels: without the images of those classes
         what needs labels would look too good.
         """
-        task, there = settings.task, settings.there
-        truth = read_labels(found.rows, task, settings.classes, "metrics")
+        task, there, classes = settings.task, settings.there, settings.classes
+        truth = read_labels(found.rows, task, classes, "metrics")
         if task == "multilabel":
-            truth = truth[:, there]
+            whole = merged_labels(truth, classes, list(settings.merge.values()))
+            truth = np.concatenate([truth, whole], axis=1)[:, there]
         elif not there.all():
             truth = np.full(len(truth), np.nan)
-        return cls.of(found.logits[:, there], truth, task, settings.temperature)
+        return cls.of(settings.columns(found.logits), truth, task, settings.temperature)
+
+    @classmethod
+    def unlabeled(cls, logits: np.ndarray, settings: OutputSettings) -> ScaledOutputs:
+        """The outputs of a target's logits: its labels play no part."""
+        z = settings.columns(logits)
+        none = np.full(z.shape if settings.task == "multilabel" else len(z), np.nan)
+        return cls.of(z, none, settings.task, settings.temperature)
+
+    def at(self, temperature: float) -> ScaledOutputs:
+        """The outputs at another temperature."""
+        return self.of(self.logits, self.labels, self.task, temperature)
 
     def part(self, member: np.ndarray) -> ScaledOutputs:
         """The outputs on some images."""
@@ -89,27 +133,39 @@ class ScaledOutputs:
 
 @dataclass(frozen=True, slots=True)
 class StreamedOutputs:
-    """What is kept of a streamed target: the largest probability and the entropy of each image."""
+    """What is kept of a streamed target.
 
+    Of each image the predicted class, the largest probability and the entropy at T = 1, all among
+    the classes that the target is scored on; of the images ``rows`` also the outputs, ``sample``.
+    """
+
+    predicted: np.ndarray
     confidence: np.ndarray
     entropy: np.ndarray
+    rows: np.ndarray
+    sample: ScaledOutputs
 
     def part(self, member: np.ndarray) -> StreamedOutputs:
         """Those of some images."""
-        return StreamedOutputs(self.confidence[member], self.entropy[member])
+        inside = member[self.rows]
+        return StreamedOutputs(
+            self.predicted[member],
+            self.confidence[member],
+            self.entropy[member],
+            (np.cumsum(member) - 1)[self.rows[inside]],
+            self.sample.part(inside),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class TargetOutputs:
-    """A model's outputs on one target, and the domain of each image.
+class TargetDomains:
+    """The domain of each image of a target, and which outputs a domain is scored on.
 
-    ``columns`` are the outputs that a domain (or ``all``) is scored on, see :func:`columns_of`.
+    ``columns`` are those of a domain (or ``all``), see :func:`columns_of`.
     """
 
-    outputs: ScaledOutputs | StreamedOutputs
     domains: pl.Series
     columns: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    images: Sequence[str] = ()
 
     def chosen(self, domain: str) -> Sequence[int] | None:
         """The columns that a domain is scored on; None for all."""
@@ -126,6 +182,19 @@ class TargetOutputs:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetOutputs:
+    """A model's outputs on one target.
+
+    ``source`` are those on the source over the same classes, where the target has merged ones.
+    """
+
+    outputs: ScaledOutputs | StreamedOutputs
+    where: TargetDomains
+    images: Sequence[str] = ()
+    source: ScaledOutputs | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TargetFiles:
     """Where a target's view and a model's outputs on it are; ``scored`` names its classes."""
 
@@ -135,16 +204,53 @@ class TargetFiles:
     streamed: bool = False
 
 
-def read_target(files: TargetFiles, model: str, settings: OutputSettings) -> TargetOutputs:
-    """A model's outputs on a target: from logits, or from predictions where it is streamed."""
-    columns = columns_of(files.scored, settings, files.view)
+def read_target(
+    files: TargetFiles, model: str, settings: OutputSettings, pool: Outputs
+) -> TargetOutputs:
+    """A model's outputs on a target: from logits, or from predictions where it is streamed.
+
+    ``pool`` are its outputs on the source's pool.
+    """
+    own = settings.merging(files.scored["merge"])
+    columns = columns_of(files.scored, own, files.view)
     if files.streamed:
         found = read_predictions(files.view, files.outputs, model)
-        kept = StreamedOutputs(found.logits[:, CONFIDENCE], found.logits[:, ENTROPY])
-        return TargetOutputs(kept, found.rows["domain"], columns)
+        rows, logits = found.sample or (np.zeros(0, dtype=int), np.zeros((0, len(own.classes))))
+        streamed = StreamedOutputs(
+            predicted=found.logits[:, PREDICTED].astype(np.int64),
+            confidence=found.logits[:, CONFIDENCE],
+            entropy=found.logits[:, ENTROPY],
+            rows=rows,
+            sample=ScaledOutputs.unlabeled(logits, own),
+        )
+        return TargetOutputs(streamed, TargetDomains(found.rows["domain"], columns))
     found = read_outputs(files.view, files.outputs, model)
-    outputs = ScaledOutputs.read(found, settings)
-    return TargetOutputs(outputs, found.rows["domain"], columns, found.rows["image"].to_list())
+    return TargetOutputs(
+        ScaledOutputs.unlabeled(found.logits, own),
+        TargetDomains(found.rows["domain"], columns),
+        found.rows["image"].to_list(),
+        ScaledOutputs.read(pool, own) if own.merge else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutputs:
+    """One model's outputs on the source's pool and on each target."""
+
+    source: ScaledOutputs
+    targets: Mapping[str, TargetOutputs]
+
+    @classmethod
+    def read(
+        cls,
+        pool: Outputs,
+        targets: Mapping[str, TargetFiles],
+        model: str,
+        settings: OutputSettings,
+    ) -> ModelOutputs:
+        """Those over the classes that are there."""
+        found = {key: read_target(one, model, settings, pool) for key, one in targets.items()}
+        return cls(ScaledOutputs.read(pool, settings), found)
 
 
 def columns_of(
@@ -152,11 +258,12 @@ def columns_of(
 ) -> dict[str, list[int]]:
     """Which outputs estimates for a target are made from, by domain or for ``all``; else none.
 
-    The numbers are places among the classes that a model has an output for. Multilabel: the
-    classes that a domain is labeled for. Multiclass: those that predictions are taken among.
+    The numbers are places among the classes that a model has an output for, merged ones last.
+    Multilabel: the classes that a domain is labeled for. Multiclass: those that predictions are
+    taken among.
     """
-    classes = settings.classes
-    place = dict(zip(np.flatnonzero(settings.there).tolist(), range(len(classes)), strict=False))
+    classes, there = settings.names, np.flatnonzero(settings.there).tolist()
+    place = {at: column for column, at in enumerate(there)}
     if settings.task == "multilabel":
         number = {name: place.get(at) for at, name in enumerate(classes)}
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,16 +10,23 @@ import numpy as np
 import polars as pl
 
 from stamp.config.registries.metrics import metrics_of
-from stamp.metrics import source_outputs, target_estimates
-from stamp.metrics.from_extra_outputs import ExtraInputs, extra_values, target_distance
+from stamp.metrics import from_outputs, target_estimates
+from stamp.metrics.from_extra_outputs import ExtraInputs, extra_values, target_value
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
-from stamp.metrics.value import COLUMNS, DEGENERATE, NO_EXTRA_OUTPUTS, Measured, Value, missing
-from stamp.scoring.stamp import probabilities
+from stamp.metrics.value import (
+    COLUMNS,
+    DEGENERATE,
+    NO_EXTRA_OUTPUTS,
+    NO_LABELS,
+    Measured,
+    Value,
+    missing,
+)
 
 NO_TARGETS = "the study keeps no target's outputs"
 NOT_FINITE = "not a finite number"
 NO_IMAGES_KEPT = "a streamed target keeps no images"
-AT_ONE = "at T = 1: a streamed target keeps only predictions"
+SAMPLED = "at T = {:.3g} from {} images, corrected by all images at T = 1"
 
 
 @dataclass(slots=True)
@@ -45,7 +52,7 @@ def metric_table(
     extra: ExtraInputs | None = None,
     wanted: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """One row per metric; for an estimate, one row per domain of each target.
+    """One row per metric; for one of a target, one row per domain of each target.
 
     Estimates are over the classes that a domain is scored on, fitted on the source images of these
     classes. A metric that can't be had, and every metric of a degenerate model, has a row with the
@@ -54,21 +61,22 @@ def metric_table(
     known = [one for one in metrics_of(source.task) if wanted is None or one.name in wanted]
     rows = _Rows(DEGENERATE if extra is not None and extra.degenerate else "")
     _add_source(rows, source, extra, [one.name for one in known if not one.of_target])
-    estimates = [one.name for one in known if one.of_target]
-    for name in estimates if not targets else ():
+    names = [one.name for one in known if one.of_target]
+    for name in names if not targets else ():
         rows.add(name, Measured(missing(NO_TARGETS), 0))
     for view, target in targets.items():
-        for domain, member in target.parts():
-            found = _estimates(source, target, domain, member)
-            for name in estimates:
+        for domain, member in target.where.parts():
+            found = domain_values(source, target, domain, member)
+            for name in names:
                 if name in found:
-                    measured = Measured(found[name], int(member.sum()))
+                    measured = found[name]
                 elif isinstance(target.outputs, StreamedOutputs):
                     measured = Measured(missing(NO_IMAGES_KEPT), 0)
                 elif extra is None or rows.broken:
                     measured = Measured(missing(NO_EXTRA_OUTPUTS), 0)
                 else:
-                    measured = target_distance(extra, view, member)
+                    there = _own_outputs(source, target, domain, target.outputs)
+                    measured = target_value(name, extra, view, member, there)
                 rows.add(name, measured, view, domain)
     return pl.DataFrame(rows.rows, schema=COLUMNS)
 
@@ -85,33 +93,63 @@ def _add_source(
         rows.add(name, found.get(name, Measured(missing(NO_EXTRA_OUTPUTS), 0)))
 
 
-def _estimates(
+def domain_values(
     source: ScaledOutputs, target: TargetOutputs, domain: str, member: np.ndarray
-) -> dict[str, Value]:
-    """The estimates for one domain of a target, over the classes that it is scored on."""
-    chosen = target.chosen(domain)
-    if isinstance(target.outputs, StreamedOutputs):
-        return streamed_values(source.columns(chosen), target.outputs.part(member))
-    return target_values(source.columns(chosen), target.outputs.part(member).columns(chosen))
+) -> dict[str, Measured]:
+    """The estimates for one domain of a target, and the metrics of its outputs alone."""
+    chosen = target.where.chosen(domain)
+    fitted = (target.source or source).columns(chosen)
+    outputs = target.outputs.part(member)
+    if isinstance(outputs, StreamedOutputs):
+        sample = outputs.sample.columns(chosen)
+        estimates = streamed_values(fitted, outputs, sample)
+        alone = unlabeled_values(sample)
+        images = len(outputs.rows)
+    else:
+        estimates = target_values(fitted, outputs.columns(chosen))
+        alone = unlabeled_values(_own_outputs(source, target, domain, outputs))
+        images = int(member.sum())
+    found = {name: Measured(value, int(member.sum())) for name, value in estimates.items()}
+    return found | {name: Measured(value, images) for name, value in alone.items()}
+
+
+def _own_outputs(
+    source: ScaledOutputs, target: TargetOutputs, domain: str, outputs: ScaledOutputs
+) -> ScaledOutputs:
+    """The outputs that a model gives as it is used on a domain.
+
+    Multiclass: among the classes that the domain is scored on. Multilabel: of all classes that it
+    has, without merged ones; a single class would have no nuclear norm to speak of.
+    """
+    if source.task == "multiclass":
+        return outputs.columns(target.where.chosen(domain))
+    return outputs if target.source is None else outputs.columns(range(source.p.shape[1]))
 
 
 def source_values(source: ScaledOutputs) -> dict[str, Value]:
     """Every metric that needs only the outputs on the source."""
-    p, z, task = source.p, source.logits, source.task
-    found: dict[str, Callable[[], Value]] = {
-        "entropy": lambda: source_outputs.entropy(p, task),
-        "confidence": lambda: source_outputs.mean_confidence(p, task),
-        "ece": lambda: source_outputs.ece(p, source.labels, task),
-        "prediction_std": lambda: source_outputs.prediction_std(p),
-        "nuclear_norm": lambda: source_outputs.nuclear_norm(p, task),
-        "energy": lambda: source_outputs.energy(z, task),
-        "mde": lambda: source_outputs.mde(z, task),
-        "mano": lambda: source_outputs.mano(z, task),
-        "margin": lambda: source_outputs.margin(p, task),
+    p, task = source.p, source.task
+    found: dict[str, Value] = {
+        "entropy": from_outputs.entropy(p, task),
+        "confidence": from_outputs.mean_confidence(p, task),
+        "ece": from_outputs.ece(p, source.labels, task),
+        "prediction_std": from_outputs.prediction_std(p),
+        "margin": from_outputs.margin(p, task),
     }
     if task == "multilabel":
-        found["confidence_two_sided"] = lambda: source_outputs.mean_confidence_two_sided(p)
-    return {name: measure() for name, measure in found.items()}
+        found["confidence_two_sided"] = from_outputs.mean_confidence_two_sided(p)
+    return found | {f"{name}_source": value for name, value in unlabeled_values(source).items()}
+
+
+def unlabeled_values(outputs: ScaledOutputs) -> dict[str, Value]:
+    """The metrics that their authors define on the outputs for a target's unlabeled images."""
+    p, z, task = outputs.p, outputs.logits, outputs.task
+    return {
+        "nuclear_norm": from_outputs.nuclear_norm(p, task),
+        "energy": from_outputs.energy(z, task),
+        "mde": from_outputs.mde(z, task),
+        "mano": from_outputs.mano(z, task),
+    }
 
 
 def target_values(source: ScaledOutputs, target: ScaledOutputs) -> dict[str, Value]:
@@ -130,20 +168,38 @@ def target_values(source: ScaledOutputs, target: ScaledOutputs) -> dict[str, Val
     }
 
 
-def streamed_values(source: ScaledOutputs, target: StreamedOutputs) -> dict[str, Value]:
-    """Every estimate of a streamed target (multiclass), from its predictions.
+def streamed_values(
+    source: ScaledOutputs, target: StreamedOutputs, sample: ScaledOutputs
+) -> dict[str, Value]:
+    """Every estimate of a streamed target (multiclass), at the source's temperature.
 
-    Predictions were written before any temperature was known, so both sides are taken at T = 1.
+    Where T is not 1, it is that of the sample, plus the difference that all images make to it at
+    T = 1: ``e_T(sample) + e_1(all) - e_1(sample)``, the difference estimator of survey sampling.
     """
-    p = probabilities(source.logits, "multiclass")
+    one = source.at(1.0)
+    every = _from_predictions(one, target)
+    if source.temperature == 1.0:
+        return every
+    fitted = target_values(source, sample)
+    if len(sample.p) == len(target.predicted):
+        return fitted
+    plain = target_values(one, sample.at(1.0))
+    note = SAMPLED.format(source.temperature, len(sample.p))
+    return {
+        name: Value(fitted[name].value + every[name].value - plain[name].value, each.reason or note)
+        for name, each in fitted.items()
+    }
+
+
+def _from_predictions(source: ScaledOutputs, target: StreamedOutputs) -> dict[str, Value]:
+    """The estimates of a streamed target from its predictions, all at T = 1."""
     known = ~np.isnan(source.labels)
-    right = p.argmax(axis=1)[known] == source.labels[known]
-    sure = target_estimates.confidence(p[known])
-    unsure = target_estimates.negative_entropy(p[known])
+    p = source.p[known]
+    right = p.argmax(axis=1) == source.labels[known]
+    sure, unsure = target_estimates.confidence(p), target_estimates.negative_entropy(p)
     gap = float(target.confidence.mean() - sure.mean()) if known.any() else np.nan
-    found = {
+    return {
         "atc_mc": target_estimates.atc(sure, right, target.confidence),
         "atc_ne": target_estimates.atc(unsure, right, -target.entropy),
-        "doc": Value(float(right.mean()) + gap if known.any() else np.nan),
+        "doc": Value(float(right.mean()) + gap) if known.any() else missing(NO_LABELS),
     }
-    return {name: Value(one.value, one.reason or AT_ONE) for name, one in found.items()}

@@ -12,7 +12,6 @@ Array = NDArray[np.float64]
 
 LOWEST, HIGHEST = 0.05, 0.98
 FEWEST = 3
-PAIRS = 20_000
 GATE = 0.95
 
 
@@ -53,53 +52,6 @@ class Line:
 def probit(share: ArrayLike, n: int) -> Array:
     """Normal quantiles of shares of n, clipped to ``[.5 / n, 1 - .5 / n]``."""
     return ndtri(np.clip(np.asarray(share, dtype=np.float64), 0.5 / n, 1 - 0.5 / n))
-
-
-def agreements(predictions: ArrayLike) -> Array:
-    """Share of images on which two models predict the same class [M, M], of predictions [M, n]."""
-    labels = np.asarray(predictions)
-    return np.stack([(labels == own).mean(axis=1) for own in labels])
-
-
-def hamming_agreements(decisions: ArrayLike) -> Array:
-    """Share of (image, class) decisions that two models share [M, M], of 0 and 1 [M, n, C].
-
-    Over the decisions that both have taken: NaN is none. NaN where there is no such decision.
-    """
-    taken = np.asarray(decisions, dtype=np.float32)
-    taken = taken.reshape(len(taken), -1)
-    known = ~np.isnan(taken)
-    same = np.stack([(taken == own).sum(axis=1) for own in taken])
-    both = np.stack([(known & own).sum(axis=1) for own in known])
-    with np.errstate(invalid="ignore"):
-        return same / both
-
-
-def concordances(scores: ArrayLike, pairs: int = PAIRS, seed: int = 0) -> Array:
-    """``(tau_b + 1) / 2`` of two models' scores [M, M], the mean over classes, of [M, n, C].
-
-    The share of pairs of images that two models put in the same order: to AUROC, which is the
-    share of pairs that a model puts in the right order, what agreement is to accuracy. Kendall's
-    tau is taken over ``pairs`` random pairs of images, the same for all models. Classes that one of
-    the two has no score for are left out; NaN where no class is left.
-    """
-    z = np.asarray(scores, dtype=np.float32)
-    rng = np.random.default_rng([seed, 0xC0])
-    a = rng.integers(z.shape[1], size=pairs)
-    b = (a + rng.integers(1, max(2, z.shape[1]), size=pairs)) % z.shape[1]
-    total, known = np.zeros((len(z), len(z))), np.zeros((len(z), len(z)))
-    for c in range(z.shape[2]):
-        signs = np.sign(z[:, a, c] - z[:, b, c])
-        there = np.isfinite(signs).all(axis=1)
-        signs = np.where(there[:, None], signs, 0)
-        norm = np.sqrt((signs**2).sum(axis=1))
-        both = np.outer(norm, norm)
-        usable = both > 0
-        tau = np.divide(signs @ signs.T, both, out=np.zeros_like(total), where=usable)
-        total += np.where(usable, (tau + 1) / 2, 0)
-        known += usable
-    with np.errstate(invalid="ignore"):
-        return total / known
 
 
 def aline(
@@ -189,13 +141,16 @@ def _members(
 ) -> Array:
     """Least-squares w of ``(w_i + w_j) / 2 = average_ij``; NaN where the pairs do not fix it."""
     known = np.isfinite(averages)
-    design = np.zeros((int(known.sum()), models))
-    rows = np.arange(len(design))
-    design[rows, first[known]] = design[rows, second[known]] = 0.5
-    normal = design.T @ design
+    i, j, average = first[known], second[known], averages[known]
+    # the normal matrix of the design with .5 at i and at j in the row of each pair
+    normal = np.zeros((models, models))
+    normal[i, j] = normal[j, i] = 0.25
+    normal[np.diag_indices(models)] = normal.sum(axis=1)
+    sums = (np.bincount(i, average, models) + np.bincount(j, average, models)) / 2
     inverse = np.linalg.pinv(normal, rcond=1e-10, hermitian=True)
-    w = inverse @ (design.T @ averages[known])
-    return np.where(np.diag(inverse @ normal) > 1 - 1e-6, w, np.nan)
+    w = inverse @ sums
+    fixed = np.einsum("ij,ji->i", inverse, normal)
+    return np.where(fixed > 1 - 1e-6, w, np.nan)
 
 
 def _no_aline(models: int, pairs: int, reason: str) -> Aline:

@@ -33,7 +33,7 @@ class Metric:
 
     @property
     def of_target(self) -> bool:
-        """Whether it is an estimate for one target, from the target's images."""
+        """Whether it is of one target, from the target's unlabeled images."""
         return "target images" in self.needs
 
     @property
@@ -42,7 +42,9 @@ class Metric:
         if not self.of_one_model:
             return "Several models"
         if self.of_target:
-            return "Target embeddings" if self.extra_outputs else "Target images"
+            if self.extra_outputs:
+                return "Target embeddings"
+            return "Target images" if "labels" in self.needs else "Target outputs alone"
         kinds = [kind for kind in self.extra_outputs if kind != "embeddings"]
         return GROUPS.get(kinds[0], "Augmented views") if kinds else self._plain
 
@@ -56,12 +58,19 @@ PROBABILITIES, LOGITS = ("probabilities",), ("logits",)
 EMBEDDINGS, PASSES = ("embeddings",), ("probabilities", "extra forward passes")
 LABELED, ESTIMATE = ("probabilities", "labels"), ("probabilities", "labels", "target images")
 TOGETHER = (*ESTIMATE, "other models")
+ON_TARGET = ("target images",)
 SINGLE, SEVERAL = ("multiclass",), ("multilabel",)
 
 
 def _augmented(kind: str, title: str, reference: str) -> Metric:
     """STAMP with the pairs (x, a(x)) in the place of semantic ones."""
     return Metric(f"aug_{kind}", title, PASSES, 1, reference, extra_outputs=(kind,))
+
+
+def _of_source(name: str, title: str, needs: tuple[str, ...], reference: str) -> Metric:
+    """A metric that its authors take on a target's images, on those of the source."""
+    where = f"after {reference}, on the source"
+    return Metric(f"{name}_source", f"{title}, source", needs, 1, where)
 
 
 METRICS = (
@@ -79,10 +88,10 @@ METRICS = (
     Metric("prediction_std", "Prediction std", PROBABILITIES, 1, "mean std of an output"),
     Metric(
         "mc_dropout",
-        "MC dropout",
+        "MC dropout, own or head",
         PASSES,
         -1,
-        "Gal and Ghahramani 2016, 20 passes",
+        "Gal and Ghahramani 2016, 20 passes; before the last layer where a network has none",
         extra_outputs=("mc_dropout",),
     ),
     Metric(
@@ -166,17 +175,17 @@ METRICS = (
     _augmented("contrast", "Aug-STAMP contrast", "SV of (x, x at contrast .8 to 1.2)"),
     _augmented("crop", "Aug-STAMP crop", "SV of (x, a crop of 80 to 100 %)"),
     _augmented("composite", "Synthetic STAMP", "SV of (x, all five augmentations)"),
-    Metric("nuclear_norm", "Nuclear norm", PROBABILITIES, 1, "Deng et al. 2023"),
+    _of_source("nuclear_norm", "Nuclear norm", PROBABILITIES, "Deng et al. 2023"),
     Metric(
-        "dispersion",
-        "Dispersion",
+        "dispersion_source",
+        "Dispersion, source",
         ("embeddings", "probabilities"),
         1,
-        "Xie et al. 2023",
+        "after Xie et al. 2023, who take a target",
         extra_outputs=("embeddings",),
     ),
-    Metric("energy", "Energy", LOGITS, 1, "Liu et al. 2020, Wang et al. 2021"),
-    Metric("mde", "MDE", LOGITS, 1, "Peng et al. 2024; direction by argument, not by the source"),
+    _of_source("energy", "Energy", LOGITS, "Liu et al. 2020, Wang et al. 2021"),
+    _of_source("mde", "MDE", LOGITS, "Peng et al. 2024"),
     Metric(
         "effective_rank",
         "Effective rank",
@@ -185,7 +194,7 @@ METRICS = (
         "Garrido et al. 2023, on centred embeddings",
         extra_outputs=("embeddings",),
     ),
-    Metric("mano", "MaNo", LOGITS, 1, "Xie et al. 2024, p = 4"),
+    _of_source("mano", "MaNo", LOGITS, "Xie et al. 2024, p = 4"),
     Metric("margin", "Margin", PROBABILITIES, 1, "mean gap of the two largest probabilities"),
     Metric(
         "feature_norm",
@@ -199,6 +208,24 @@ METRICS = (
     Metric("atc_ne", "ATC-NE", ESTIMATE, 1, "Garg et al. 2022", SINGLE),
     Metric("doc", "DoC", ESTIMATE, 1, "Guillory et al. 2021"),
     Metric("cbpe_auroc", "Expected AUROC", ESTIMATE, 1, "CBPE", SEVERAL),
+    Metric("nuclear_norm", "Nuclear norm", (*PROBABILITIES, *ON_TARGET), 1, "Deng et al. 2023"),
+    Metric(
+        "dispersion",
+        "Dispersion",
+        ("embeddings", "probabilities", *ON_TARGET),
+        1,
+        "Xie et al. 2023",
+        extra_outputs=("target_embeddings",),
+    ),
+    Metric("energy", "Energy", (*LOGITS, *ON_TARGET), 1, "Liu et al. 2020, Wang et al. 2021"),
+    Metric(
+        "mde",
+        "MDE",
+        (*LOGITS, *ON_TARGET),
+        1,
+        "Peng et al. 2024; direction by argument, not by the source",
+    ),
+    Metric("mano", "MaNo", (*LOGITS, *ON_TARGET), 1, "Xie et al. 2024, p = 4"),
     Metric(
         "fd_target",
         "Frechet distance, target",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from stamp.metrics.source_outputs import (
+from stamp.metrics.from_outputs import (
     ece,
     energy,
     entropy,

@@ -1,4 +1,6 @@
-"""Metrics of a model's outputs on the source images alone; only ECE needs labels.
+"""Metrics of a model's outputs on some images alone, the source's or a target's.
+
+Only ECE needs labels.
 
 ``p`` are probabilities and ``z`` logits, both [n, C], without the classes that the model has no
 output for. The task is ``multiclass`` (softmax) or ``multilabel`` (sigmoid). All is float64. The
