@@ -35,7 +35,7 @@ def main(smk):
         source=found.source,
         there=there,
         target_embeddings=TargetEmbeddings(files.get("target_embeddings") or None, ids),
-        exact_total=inputs.exact_total(source.p, pool.rows, pairs, params),
+        exact_total=inputs.exact_total(found.source.p, pool.rows, pairs, params),
     )
     table = metric_table(found.source, found.targets, extra, params.wanted)
     table = table.select(pl.lit(model).alias("model"), pl.all())

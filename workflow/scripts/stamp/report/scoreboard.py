@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.report.no_skill import source_metric
 from stamp.report.outcomes import MEAN
-from stamp.report.source_metric import source_metric
 
 PARTS = (
     "raw",
