@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
 
 from stamp.core.errors import UserError
-from stamp.scoring.evaluate import SCHEMA, check_labeled, evaluate
+from stamp.scoring.evaluate import INFLUENCE, SCHEMA, LabeledImages, check_labeled, evaluate
 
 CLASSES = ["Mass", "Edema", "Hernia"]
 
@@ -24,14 +24,18 @@ def multilabel(seed=0, n=200):
     return logits, labels, domains
 
 
+def evaluated(logits, labels, domains, *rest, **more):
+    return evaluate(logits, LabeledImages(labels, domains), *rest, **more)
+
+
 def cell(table, domain, name):
     return table.filter((pl.col("domain") == domain) & (pl.col("class") == name)).row(0, named=True)
 
 
 def test_multilabel_rows_agree_with_scikit_learn_in_every_domain():
     logits, labels, domains = multilabel()
-    table = evaluate(logits, labels, domains, "multilabel", CLASSES)
-    assert dict(table.schema) == SCHEMA
+    table = evaluated(logits, labels, domains, "multilabel", CLASSES)
+    assert dict(table.schema) == SCHEMA | INFLUENCE
     assert table["domain"].unique(maintain_order=True).to_list() == ["all", "north", "south"]
     assert table.height == 3 * 4
     for domain, rows in (
@@ -56,24 +60,24 @@ def test_multilabel_rows_agree_with_scikit_learn_in_every_domain():
 
 
 def test_the_macro_row_says_which_classes_it_leaves_out():
-    table = evaluate(*multilabel(), "multilabel", CLASSES)
+    table = evaluated(*multilabel(), "multilabel", CLASSES)
     assert cell(table, "north", "macro")["reason"] == (
         "2 of 3 classes (Hernia: 4 positives, 10 needed)"
     )
     assert cell(table, "south", "macro")["reason"] == "1 of 3 classes (Edema, Hernia: not labeled)"
     assert cell(table, "north", "Hernia")["value"] is None
     assert cell(table, "north", "Hernia")["reason"] == "4 positives, 10 needed"
-    fewer = evaluate(*multilabel(), "multilabel", CLASSES, minimum=4)
+    fewer = evaluated(*multilabel(), "multilabel", CLASSES, minimum=4)
     assert cell(fewer, "north", "macro")["reason"] is None
     assert cell(fewer, "north", "Hernia")["value"] is not None
 
 
 def test_a_view_without_labels_has_no_value_and_says_why():
     logits, labels, domains = multilabel()
-    table = evaluate(logits, np.full_like(labels, np.nan), domains, "multilabel", CLASSES)
+    table = evaluated(logits, np.full_like(labels, np.nan), domains, "multilabel", CLASSES)
     assert table["value"].null_count() == table.height
     assert "not labeled" in cell(table, "all", "macro")["reason"]
-    table = evaluate(logits, np.full(200, np.nan), domains, "multiclass", CLASSES)
+    table = evaluated(logits, np.full(200, np.nan), domains, "multiclass", CLASSES)
     assert table["value"].null_count() == table.height
     assert set(table["reason"]) == {"not labeled"}
 
@@ -83,12 +87,12 @@ def test_multiclass_rows_are_accuracy_and_recall():
     labels = rng.integers(0, 2, size=300)
     logits = np.eye(3)[labels] + rng.normal(size=(300, 3))
     domains = pl.Series(["x", "y", "z"] * 100)
-    table = evaluate(logits, labels, domains, "multiclass", CLASSES)
+    table = evaluated(logits, labels, domains, "multiclass", CLASSES)
     guess = logits.argmax(axis=1)
     recall = recall_score(labels, guess, labels=[0, 1], average=None)
     top = cell(table, "all", "top1")
     assert top["value"] == pytest.approx(accuracy_score(labels, guess))
-    assert top["se"] == pytest.approx(np.std(guess == labels) / np.sqrt(300))
+    assert top["se"] == pytest.approx(np.std(guess == labels, ddof=1) / np.sqrt(300))
     assert (top["metric"], top["n"], top["reason"]) == ("top1", 300, None)
     for c in (0, 1):
         found = cell(table, "all", CLASSES[c])
@@ -103,7 +107,7 @@ def test_multiclass_rows_are_accuracy_and_recall():
 
 def test_images_of_unknown_class_do_not_count():
     logits = np.eye(3)[[0, 1, 2, 0]]
-    table = evaluate(
+    table = evaluated(
         logits, [0, 1, np.nan, 1], pl.Series([None] * 4, dtype=pl.String), "multiclass", CLASSES
     )
     assert table["domain"].unique().to_list() == ["all"]
@@ -113,17 +117,17 @@ def test_images_of_unknown_class_do_not_count():
 
 def test_one_domain_is_not_repeated_and_images_without_one_count_in_the_whole_only():
     logits, labels, _ = multilabel()
-    table = evaluate(logits, labels, pl.Series(["one"] * 200), "multilabel", CLASSES)
+    table = evaluated(logits, labels, pl.Series(["one"] * 200), "multilabel", CLASSES)
     assert table["domain"].unique().to_list() == ["all"]
     domains = pl.Series(["a"] * 50 + ["b"] * 50 + [None] * 100)
-    table = evaluate(logits, labels, domains, "multilabel", CLASSES)
+    table = evaluated(logits, labels, domains, "multilabel", CLASSES)
     assert [cell(table, name, "macro")["n"] for name in ("all", "a", "b")] == [200, 50, 50]
 
 
 def test_a_domain_named_all_is_refused():
     logits, labels, _ = multilabel()
     with pytest.raises(UserError, match="rename"):
-        evaluate(logits, labels, pl.Series(["all"] * 200), "multilabel", CLASSES)
+        evaluated(logits, labels, pl.Series(["all"] * 200), "multilabel", CLASSES)
 
 
 def test_arrays_that_do_not_belong_together_raise():
@@ -137,7 +141,7 @@ def test_arrays_that_do_not_belong_together_raise():
         ((logits, labels, domains, "ranking"), "task"),
     ):
         with pytest.raises(ValueError, match=match):
-            evaluate(*wrong, CLASSES)
+            evaluated(*wrong, CLASSES)
 
 
 def test_declared_classes_have_to_be_the_labeled_ones():

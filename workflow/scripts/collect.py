@@ -6,6 +6,7 @@ from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.report.outcomes import outcomes
 from stamp.report.scoreboard import model_row, scoreboard
+from stamp.scoring.evaluate import INFLUENCE
 
 
 def main(smk):
@@ -24,9 +25,10 @@ def main(smk):
             params.models, smk.input.scores, smk.input.calibrations, strict=True
         )
     ]
-    evaluations = pl.concat([read_table(path) for path in smk.input.evaluations])
+    found = [read_table(path) for path in smk.input.evaluations]
+    evaluations = pl.concat(found, how="diagonal")  # only the source's have influences
     table = outcomes(evaluations, params.outcomes, params.relabelled)
-    write_table(smk.output.evaluations, evaluations, {})
+    write_table(smk.output.evaluations, evaluations.drop(*INFLUENCE), {})
     write_table(smk.output.scores, scoreboard(rows), {"study": study})
     write_table(smk.output.outcomes, table, {"study": study})
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report.outcomes import MEAN
+from stamp.report.outcomes import MEAN, outcome_names
 from stamp.report.scoreboard import FLAGS, keeps
 from stamp.report.wording import RHO, short_number
 
@@ -105,7 +105,8 @@ def outcome_title(data: FigureData, outcome: str) -> str:
 
 def _mean_title(data: FigureData) -> str:
     """The mean is over the outcomes that every model has: say so where that is not all of them."""
-    rows = data.outcomes.filter(~pl.col("outcome").is_in([SOURCE, MEAN]))
+    own = [name for name in outcome_names(data.outcomes) if name != MEAN]
+    rows = data.outcomes.filter(pl.col("outcome").is_in(own))
     gaps = rows.group_by("outcome").agg(pl.col("value").is_null().any())["value"]
     complete = int((~gaps).sum())
     return (
