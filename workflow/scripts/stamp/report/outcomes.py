@@ -18,8 +18,8 @@ SCHEMA = {
     "value": pl.Float64,
     "se": pl.Float64,
     "n": pl.Int64,
-    "covariance": pl.List(pl.Float64),  # of a source metric's error with those of all models
 }
+COVARIANCE = {"covariance": pl.List(pl.Float64)}  # of a source metric's error with all models'
 
 
 def outcome_name(view: str, domain: str, how: str, several: bool) -> str | None:
@@ -69,12 +69,13 @@ def outcomes(
             model: source_metric.mean_weights([weights[name].get(model, {}) for name in complete])
             for model in tidy["model"].unique(maintain_order=True)
         }
-    beside = pl.DataFrame(source_metric.source_rows(evaluations, weights), schema=SCHEMA)
+    schema = SCHEMA | COVARIANCE
+    beside = pl.DataFrame(source_metric.source_rows(evaluations, weights), schema=schema)
     first = beside.filter(pl.col("outcome") == SOURCE).select("model", "outcome", "covariance")
     tidy = tidy.join(first, on=["model", "outcome"], how="left", maintain_order="left")
-    whole = whole.with_columns(covariance=pl.lit(None, dtype=SCHEMA["covariance"]))
+    whole = whole.with_columns(covariance=pl.lit(None))
     parts = [
-        part.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+        part.select(pl.col(name).cast(kind) for name, kind in schema.items())
         for part in (tidy, beside.filter(pl.col("outcome") != SOURCE), whole)
     ]
     return pl.concat(parts)

@@ -83,20 +83,28 @@ def weights_of(named: pl.DataFrame, evaluations: pl.DataFrame) -> dict[str, dict
         classes.setdefault((model, view, domain), []).append(name)
     found: dict[str, dict[str, Weights]] = {}
     for (outcome, model), part in named.group_by("outcome", "model", maintain_order=True):
-        have = source[str(model)].value if model in source else {}
+        one = source.get(str(model))
         shares = []
-        for row in part.iter_rows(named=True):
-            here = f"{AMONG}{row['view']}" if f"{AMONG}{row['view']}" in have else "all"
-            keys = classes.get((row["model"], row["view"], row["domain"]), [])
-            used = [here] if row["class"] == "top1" else [key for key in keys if key in have]
-            shares.append({key: 1 / len(used) for key in used if key in have})
+        for row in part.iter_rows(named=True) if one else ():
+            scored_on = classes.get((row["model"], row["view"], row["domain"]))
+            shares.append(_weights(one, f"{AMONG}{row['view']}", scored_on))
         found.setdefault(str(outcome), {})[str(model)] = mean_weights(shares)
     return found
 
 
+def _weights(one: SourceValues, subset: str, classes: Sequence[str] | None) -> Weights:
+    """Those of one row of a target: its subset of classes, its single classes, or the headline."""
+    if subset in one.value:
+        return {subset: 1.0}
+    if classes is None:
+        return one.headline
+    used = [name for name in classes if name in one.value]
+    return {name: 1 / len(used) for name in used}
+
+
 def mean_weights(parts: Sequence[Weights]) -> Weights:
     """The mean of several weightings, empty where one of them is."""
-    if not all(parts):
+    if not parts or not all(parts):
         return {}
     keys = dict.fromkeys(key for part in parts for key in part)
     return {key: sum(part.get(key, 0.0) for part in parts) / len(parts) for key in keys}
@@ -129,16 +137,16 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """The models' source metric under some weights, with its standard errors and covariances."""
     means = {model: one.mean(weights[model]) for model, one in source.items()}
-    known = [influence for _, _, influence in means.values() if influence is not None]
-    size = len(known[0]) if known else 0
-    gap = np.full(size, np.nan)
-    stack = np.stack([gap if one is None else one for _, _, one in means.values()])
-    shared = stack @ stack.T if known else None
+    known = {model: influence for model, (_, _, influence) in means.items() if influence is not None}
+    stack = np.full((len(means), *next(iter(known.values()), np.empty(0)).shape), np.nan)
+    for place, model in enumerate(means):
+        stack[place] = known.get(model, np.nan)
+    shared = stack @ stack.T
     rows = []
-    for place, (model, (value, images, influence)) in enumerate(means.items()):
+    for place, (model, (value, images, _)) in enumerate(means.items()):
         row = {"model": model, "outcome": name, "metric": source[model].metric, "value": value}
         row |= {"n": images, "se": None, "covariance": None}
-        if influence is not None and shared is not None:
+        if model in known:
             row |= {"se": float(np.sqrt(shared[place, place])), "covariance": shared[place].tolist()}
         rows.append(row)
     return rows
@@ -152,7 +160,8 @@ def covariance(rows: pl.DataFrame, models: Iterable[str]) -> np.ndarray:
     models, known = list(models), rows["model"].to_list()
     place = {model: at for at, model in enumerate(known)}
     found = np.full((len(known) + 1, len(known) + 1), np.nan)  # the last is of models without a row
-    for at, (se, shared) in enumerate(rows.select("se", "covariance").iter_rows()):
+    for at, row in enumerate(rows.iter_rows(named=True)):
+        se, shared = row["se"], row.get("covariance")
         if shared is not None:
             found[at, :-1] = [np.nan if one is None else one for one in shared]
         elif se is not None:

@@ -25,6 +25,7 @@ CORRELATIONS = {
     "p_permutation": pl.Float64,
     "reason": pl.String,
     "partial_source": pl.Float64,
+    "partial_source_corrected": pl.Float64,
 }
 
 
@@ -48,6 +49,7 @@ class Rho:
     rho: float | None
     p: float | None
     partial: float | None
+    corrected: float | None
     reason: str
 
 
@@ -137,10 +139,16 @@ def correlation(
         & (pl.col("filter") == which)
     )
     if rows.is_empty():
-        return Rho(0, None, None, None, "not computed")
+        return Rho(0, None, None, None, None, "not computed")
     row = rows.row(0, named=True)
-    partial = None if predictor == SOURCE_METRIC else row["partial_source"]
-    return Rho(row["n"], row["rho"], row["p_permutation"], partial, row["reason"] or "")
+    return Rho(
+        n=row["n"],
+        rho=row["rho"],
+        p=row["p_permutation"],
+        partial=row["partial_source"],  # none of the source metric itself
+        corrected=row["partial_source_corrected"],
+        reason=row["reason"] or "",
+    )
 
 
 def rho_text(found: Rho) -> str:
