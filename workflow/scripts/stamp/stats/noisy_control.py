@@ -135,14 +135,13 @@ def partial_given_noisy_control(
     if not np.isfinite(shared).all():
         raise ValueError("a standard error or a covariance is not finite")
     plain = partial_spearman(x, y, w, permutations=1)  # for its rho and reason, not its p
+    typical = error_of_differences(shared)
     if plain.reason:
-        return NoisyControlPartial(n=plain.n, reason=plain.reason)
+        return NoisyControlPartial(n=plain.n, error=typical, reason=plain.reason)
     reliability = rank_reliability(w, shared, settings.resamples, settings.seed)
     score, outcome, measured = centred_ranks([x, y, w])
     observed = RankCorrelations.of(score, outcome, measured, np.asarray(reliability))
-    found = NoisyControlPartial(
-        plain.n, plain.rho, reliability=reliability, error=error_of_differences(shared)
-    )
+    found = NoisyControlPartial(plain.n, plain.rho, reliability=reliability, error=typical)
     if reason := _undefined(observed):
         return replace(found, reason=reason)
     grid = GRID if settings.interval else GRID[NO_EFFECT : NO_EFFECT + 1]
@@ -157,9 +156,11 @@ def error_of_differences(covariance: Array) -> float:
     """The typical standard error of a model's value, without what all models share.
 
     The root of the mean variance of the differences of two models' errors, halved: what
-    independent errors of that size would give.
+    independent errors of that size would give. NaN for a single model.
     """
     n = len(covariance)
+    if n < 2:
+        return NAN
     return float(np.sqrt(max(np.trace(covariance) - covariance.sum() / n, 0) / (n - 1)))
 
 
