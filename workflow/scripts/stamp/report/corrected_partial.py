@@ -28,10 +28,6 @@ COLUMNS: dict[str, Any] = {
     "error": pl.Float64,
     "corrected_reason": pl.String,
 }
-NOTE = (
-    "The plain partial is biased towards the score, because the source metric is measured with "
-    "error; the corrected one takes that error into account."
-)
 
 
 def corrected_partial(
