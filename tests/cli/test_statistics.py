@@ -133,7 +133,10 @@ def test_without_a_standard_error_nothing_is_corrected_and_the_table_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few = ["--permutations", "9", "--resamples", "9"]
-    assert main(["statistics", str(table(tmp_path)), "--out", str(tmp_path / "out"), *few]) in (0, None)
+    assert main(["statistics", str(table(tmp_path)), "--out", str(tmp_path / "out"), *few]) in (
+        0,
+        None,
+    )
     assert "no correction is possible" in capsys.readouterr().out
     found = pl.read_csv(tmp_path / "out" / "statistics" / "correlations.csv")
     rows = found.filter(predictor="stamp")

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from configured import digits, mistake, phantom
 
-from stamp.core.errors import UserError
-
 from stamp.config.registries import analyses
 from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
 from stamp.config.study_file import ExtraOutputSettings
+from stamp.core.errors import UserError
 
 
 @pytest.mark.parametrize(

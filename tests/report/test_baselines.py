@@ -159,7 +159,9 @@ def test_a_clear_difference_passes_however_many_tests_there_are() -> None:
         for name, row in zip(spare, noise, strict=True)
         for key, value in zip(models, row, strict=True)
     ]
-    more = pl.DataFrame(worst + others, schema={"metric": pl.String, "model": pl.String} | {"value": pl.Float64})
+    more = pl.DataFrame(
+        worst + others, schema={"metric": pl.String, "model": pl.String} | {"value": pl.Float64}
+    )
     table = baselines.table(
         dataclasses.replace(data, metrics=pl.concat([data.metrics, more], how="diagonal"))
     )

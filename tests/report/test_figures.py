@@ -176,7 +176,10 @@ def test_rho_over_each_panel_is_the_tables_under_the_declared_rule():
             for one in (("declared", "stamp"), ("declared", "source_metric"), ("all", "stamp"))
         )
         assert shown[at + 1] == f"\u03c1 = {kept}, n = 4, p = 0.012"
-        assert shown[at + 2] == f"source metric \u03c1 = {source}; partial \u22120.32, corrected \u22120.43"
+        assert (
+            shown[at + 2]
+            == f"source metric \u03c1 = {source}; partial \u22120.32, corrected \u22120.43"
+        )
         assert shown[at + 3] == f"all 6 models \u03c1 = {everyone}"
 
 

@@ -363,7 +363,9 @@ def test_the_ratio_has_exactly_the_scores_rho_with_the_other_sign_and_the_same_p
         assert (ratio["low"], ratio["high"]) == (-score["high"], -score["low"])
         assert (ratio["minus_reference"], ratio["minus_low"], ratio["minus_high"]) == (0, 0, 0)
         assert score["minus_reference"] is None
-        assert ratio["minus_p"] is ratio["minus_adjusted"] is None  # 0 by construction: nothing tested
+        assert (
+            ratio["minus_p"] is ratio["minus_adjusted"] is None
+        )  # 0 by construction: nothing tested
 
 
 def test_without_parts_of_the_score_there_is_no_ablation() -> None:

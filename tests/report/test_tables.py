@@ -296,7 +296,7 @@ def test_the_main_table_has_the_matched_score_and_says_what_is_relabelled() -> N
 
 
 def by_class(model: str, view: str, domain: str, values: dict[str, float | None]) -> list[dict]:
-    """Rows of a multilabel evaluation: the macro mean of the classes that have a value, then they."""
+    """Rows of a multilabel evaluation: the macro mean of the known classes, then all."""
     known = [value for value in values.values() if value is not None]
     common = {"model": model, "view": view, "domain": domain, "metric": "auroc", "n": 100}
     mean = float(np.mean(known)) if known else None

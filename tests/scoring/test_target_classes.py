@@ -68,9 +68,7 @@ def test_an_auroc_without_an_output_is_null_with_its_reason(logits: np.ndarray) 
     rng = np.random.default_rng(2)
     labels = rng.integers(0, 2, size=(60, 3)).astype(float)
     domains = pl.Series(["x"] * 60)
-    table = evaluate(
-        without(logits, 2), LabeledImages(labels, domains), "multilabel", CLASSES, 5
-    )
+    table = evaluate(without(logits, 2), LabeledImages(labels, domains), "multilabel", CLASSES, 5)
     row = table.filter(pl.col("class") == "Nodule").row(0, named=True)
     assert row["value"] is None and row["reason"] == "the model has no output for it"
     macro = table.row(0, named=True)
@@ -82,9 +80,7 @@ def test_an_auroc_without_an_output_is_null_with_its_reason(logits: np.ndarray) 
 def test_a_class_without_an_output_is_never_predicted() -> None:
     logits = np.array([[0.1, np.nan, 0.2], [-5.0, np.nan, -7.0]])
     domains = pl.Series(["x", "x"])
-    table = evaluate(
-        logits, LabeledImages(np.array([2.0, 1.0]), domains), "multiclass", CLASSES
-    )
+    table = evaluate(logits, LabeledImages(np.array([2.0, 1.0]), domains), "multiclass", CLASSES)
     assert table["value"][0] == 0.5
 
 

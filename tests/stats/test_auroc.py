@@ -157,11 +157,15 @@ def test_one_image_per_cluster_gives_delongs_errors_in_any_order_of_clusters():
 
 def test_doubled_images_in_clusters_say_no_more_than_single_ones():
     scores, labels = views(8)
-    twice = class_aurocs(np.tile(scores, (2, 1)), np.tile(labels, (2, 1)), np.tile(np.arange(60), 2))
+    twice = class_aurocs(
+        np.tile(scores, (2, 1)), np.tile(labels, (2, 1)), np.tile(np.arange(60), 2)
+    )
     np.testing.assert_allclose(twice.se, class_aurocs(scores, labels).se)
 
 
 def test_positives_of_one_patient_have_no_standard_error():
     labels = np.r_[np.ones(12), np.zeros(12)][:, None]
-    found = class_aurocs(np.arange(24.0)[:, None], labels, np.r_[np.zeros(12, int), np.arange(1, 13)])
+    found = class_aurocs(
+        np.arange(24.0)[:, None], labels, np.r_[np.zeros(12, int), np.arange(1, 13)]
+    )
     assert found.auroc[0] == 0 and np.isnan(found.se[0])

@@ -133,8 +133,7 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         f"That metric is measured with error, which biases the plain partial {RHO} towards the "
         f"score: the corrected one takes the error into account, with its {level} interval. "
         + (
-            "Where there is none, column `partial_source_corrected_reason` of correlations.csv says "
-            "why."
+            "Where there is none, `partial_source_corrected_reason` in correlations.csv says why."
             if table["source_metric_error"].is_not_null().any()
             else "Here that error is not known: no correction is possible."
         ),

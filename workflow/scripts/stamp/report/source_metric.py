@@ -40,10 +40,11 @@ class SourceValues:
         if not weights:
             return None, None, None
         value = sum(weight * self.value[key] for key, weight in weights.items())
-        images = [count for key in weights if (count := self.n[key]) is not None]
-        known = all(key in self.influence for key in weights)
-        total = sum(weight * self.influence[key] for key, weight in weights.items() if known)
-        return value, max(images, default=None), total if known else None
+        images = max((count for key in weights if (count := self.n[key]) is not None), default=None)
+        if not all(key in self.influence for key in weights):
+            return value, images, None
+        parts = [weight * self.influence[key] for key, weight in weights.items()]
+        return value, images, np.sum(parts, axis=0)
 
 
 def source_values(evaluations: pl.DataFrame) -> dict[str, SourceValues]:
@@ -83,11 +84,11 @@ def weights_of(named: pl.DataFrame, evaluations: pl.DataFrame) -> dict[str, dict
         classes.setdefault((model, view, domain), []).append(name)
     found: dict[str, dict[str, Weights]] = {}
     for (outcome, model), part in named.group_by("outcome", "model", maintain_order=True):
-        one = source.get(str(model))
         shares = []
-        for row in part.iter_rows(named=True) if one else ():
-            scored_on = classes.get((row["model"], row["view"], row["domain"]))
-            shares.append(_weights(one, f"{AMONG}{row['view']}", scored_on))
+        if one := source.get(str(model)):
+            for view, domain in part.select("view", "domain").iter_rows():
+                scored_on = classes.get((str(model), view, domain))
+                shares.append(_weights(one, f"{AMONG}{view}", scored_on))
         found.setdefault(str(outcome), {})[str(model)] = mean_weights(shares)
     return found
 
@@ -137,7 +138,9 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """The models' source metric under some weights, with its standard errors and covariances."""
     means = {model: one.mean(weights[model]) for model, one in source.items()}
-    known = {model: influence for model, (_, _, influence) in means.items() if influence is not None}
+    known = {
+        model: influence for model, (_, _, influence) in means.items() if influence is not None
+    }
     stack = np.full((len(means), *next(iter(known.values()), np.empty(0)).shape), np.nan)
     for place, model in enumerate(means):
         stack[place] = known.get(model, np.nan)
@@ -147,7 +150,10 @@ def _rows(
         row = {"model": model, "outcome": name, "metric": source[model].metric, "value": value}
         row |= {"n": images, "se": None, "covariance": None}
         if model in known:
-            row |= {"se": float(np.sqrt(shared[place, place])), "covariance": shared[place].tolist()}
+            row |= {
+                "se": float(np.sqrt(shared[place, place])),
+                "covariance": shared[place].tolist(),
+            }
         rows.append(row)
     return rows
 

@@ -26,7 +26,7 @@ AMONG = "among:"  # domains of the source's evaluation: the classes that a targe
 MERGED = "merged:"  # domain of the source's merged classes, which have no part in its macro mean
 MOST_RECALLS = 20_000
 NO_OUTPUT = "the model has no output for it"
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "domain": pl.String,
     "class": pl.String,
     "metric": pl.String,
@@ -37,7 +37,9 @@ SCHEMA = {
     "negatives": pl.Int64,
     "reason": pl.String,
 }
-INFLUENCE = {"influence": pl.List(pl.Float64)}  # of each cluster on the value, where that is kept
+INFLUENCE: dict[str, Any] = {
+    "influence": pl.List(pl.Float64)
+}  # of each cluster on the value, where that is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,12 @@ class LabeledImages:
         found = _proportion(right[member], self.clusters_of(member))
         if found.influence is None:
             return found
-        alone = self.clusters is None
-        every = np.zeros(len(member) if alone else self.clusters.max() + 1)
-        every[member if alone else slice(len(found.influence))] = found.influence
+        if self.clusters is None:
+            every = np.zeros(len(member))
+            every[member] = found.influence
+        else:
+            every = np.zeros(self.clusters.max() + 1)
+            every[: len(found.influence)] = found.influence
         return replace(found, influence=every)
 
 

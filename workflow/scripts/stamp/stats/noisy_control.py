@@ -204,9 +204,7 @@ def _undefined(found: RankCorrelations) -> str:
     return ""
 
 
-def _simulated(
-    found: RankCorrelations, n: int, grid: Array, settings: SimulationSettings
-) -> Array:
+def _simulated(found: RankCorrelations, n: int, grid: Array, settings: SimulationSettings) -> Array:
     """The statistic [grid, resamples] in data with each true partial correlation of the grid."""
     true = found.reliability
     links = pearson_of([found.score_control, found.outcome_control]) / np.sqrt(true)

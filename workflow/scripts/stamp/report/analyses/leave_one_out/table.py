@@ -100,7 +100,7 @@ def _words(row: dict[str, Any]) -> str:
     if row["rho"] is None:
         return f"{row['title']}: {row['reason']}."
     return (
-        f"{row['title']}: {RHO} = {number(row['rho'])} over {row['n']} models; {row['label']} moves "
-        f"it the most, to {number(row['rho_without'])}; the largest p without one model is "
+        f"{row['title']}: {RHO} = {number(row['rho'])} over {row['n']} models; {row['label']} "
+        f"moves it the most, to {number(row['rho_without'])}; the largest p without one model is "
         f"{number(row['largest_p_asymptotic'])}."
     )

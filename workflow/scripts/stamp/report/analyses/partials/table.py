@@ -178,4 +178,5 @@ def _partial(row: dict[str, Any]) -> str:
 def _corrected(row: dict[str, Any]) -> str:
     if row["corrected"] is None:
         return f"not corrected for that metric's error ({row['corrected_reason']})"
-    return f"corrected for that metric's error {number(row['corrected'])} ({p_text(row['corrected_p'])})"
+    value = f"{number(row['corrected'])} ({p_text(row['corrected_p'])})"
+    return f"corrected for that metric's error {value}"
