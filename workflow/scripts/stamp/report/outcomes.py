@@ -64,7 +64,7 @@ def outcomes(
         outcome=pl.lit(MEAN)
     )
     weights = source_metric.weights_of(named.filter(pl.col("view") != SOURCE), evaluations)
-    if complete:
+    if complete and weights:
         weights[MEAN] = {
             model: source_metric.mean_weights([weights[name].get(model, {}) for name in complete])
             for model in tidy["model"].unique(maintain_order=True)

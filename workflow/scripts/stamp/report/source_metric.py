@@ -77,6 +77,8 @@ def weights_of(named: pl.DataFrame, evaluations: pl.DataFrame) -> dict[str, dict
     domains weights each of them alike, and each of these its classes.
     """
     source = source_values(evaluations)
+    if not source:
+        return {}
     single = (pl.col("metric") == "auroc") & (pl.col("class") != "macro")
     scored = evaluations.filter(single & pl.col("value").is_not_null())
     classes: dict[tuple[str, str, str], list[str]] = {}
