@@ -390,6 +390,7 @@ def test_a_restricted_target_is_set_beside_the_source_among_the_same_classes() -
     one = outcomes.values(found, outcomes.source_outcome(found, "far"), MODELS)
     assert one == pytest.approx([0.9 - k / 10 for k in range(8)])
     assert outcomes.source_outcome(found, "near") == "source"
+    assert outcomes.source_outcome(found, "far/part") == "source:far"
     mean = outcomes.values(found, outcomes.source_outcome(found, "mean"), MODELS)
     assert mean == pytest.approx([0.45] * 8)
 

@@ -120,9 +120,9 @@ def outcome_names(tidy: pl.DataFrame) -> list[str]:
 
 
 def source_outcome(tidy: pl.DataFrame, outcome: str) -> str:
-    """The source's outcome to set an outcome beside: over the same classes."""
-    own = f"{SOURCE}:{outcome}"
-    return own if (tidy["outcome"] == own).any() else SOURCE
+    """The source's outcome to set an outcome, or a part of one, beside: over the same classes."""
+    names = (f"{SOURCE}:{one}" for one in (outcome, outcome.partition("/")[0]))
+    return next((name for name in names if (tidy["outcome"] == name).any()), SOURCE)
 
 
 def source_covariance(tidy: pl.DataFrame, outcome: str, models: Iterable[str]) -> np.ndarray:
