@@ -281,3 +281,7 @@ def test_the_source_has_a_merged_class_from_its_parts_that_is_not_in_the_macro_m
     single = [cell(table, "all", name)["value"] for name in CLASSES]
     assert cell(table, "all", "macro")["value"] == pytest.approx(np.mean(single))
     assert "Mass/Edema" not in table.filter(pl.col("domain") == "all")["class"]
+    neither = np.where([True, True, False], np.nan, logits)
+    without = evaluate_view(rows, neither, settings, "here")  # no output for either part
+    assert "merged:" not in without["domain"]
+    assert cell(without, "all", "macro")["value"] == pytest.approx(single[2])

@@ -154,7 +154,7 @@ def evaluate_view(
     """The evaluation of a view with its rows, from logits or from streamed predictions.
 
     A merged class that the view has no labels for, as the source has not, is made from its parts:
-    domain ``merged:``.
+    domain ``merged:``, where the model has an output for one of them.
     """
     labeled = [name for name in settings.merge if name in rows.columns]
     classes = [*settings.classes, *labeled]
@@ -165,9 +165,10 @@ def evaluate_view(
     if settings.task == "multiclass":
         found = _evaluate_multiclass(images, outputs, settings)
     else:
-        made = [name for name in settings.merge if name not in labeled]
         logits = merged(outputs, settings.classes, settings.merge)
         column = {name: place for place, name in enumerate([*settings.classes, *settings.merge])}
+        there = present(logits)
+        made = [one for one in settings.merge if one not in labeled and there[column[one]]]
         chosen = logits[:, [column[name] for name in classes]]
         found = evaluate(chosen, images, "multilabel", classes, settings.minimum)
         if made:
