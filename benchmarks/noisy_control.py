@@ -2,9 +2,11 @@
 
 Made-up zoos of models. Their true source accuracies follow a normal distribution on the probit
 scale around 80 %, and are measured with the error of 500 or 2,000 images. Scores and outcomes
-depend on the true accuracy, and on each other only where there is an effect. Three estimates are
+depend on the true accuracy, and on each other only where there is an effect. Four estimates are
 compared: the plain partial Spearman correlation with its t test; SIMEX with a jackknife t test; and
-the corrected one of ``stamp.stats.noisy_control``.
+the corrected one of ``stamp.stats.noisy_control``, once with each model's standard error and once
+with the covariance of the errors. The last two differ where models are measured on the same images
+and so share a part of their error: that part moves no rank, and must not be corrected for.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from benchmarks.row import Row
 from stamp.stats.correlation import asymptotic_p
-from stamp.stats.noisy_control import partial_given_noisy_control
+from stamp.stats.noisy_control import SimulationSettings, partial_given_noisy_control
 from stamp.stats.power import pearson_of
 from stamp.stats.ranks import Array, centred_ranks, rank_correlation, spearman
 
 ZOOS, RESAMPLES = 400, 199
 ALPHA, EFFECT = 0.05, 0.5
 CENTRE, SPREAD = float(ndtri(0.8)), 0.25  # of true accuracies, in probits: 72 % to 86 % mostly
-NAMES, WIDTH = ("plain", "SIMEX", "corrected"), 44
+NAMES, WIDTH = ("plain", "SIMEX", "corrected by se", "by covariance"), 44
 LAMBDAS, REMEASURED = (0.0, 0.5, 1.0, 1.5, 2.0), 20  # SIMEX: added error variance, draws of each
 
 
@@ -47,7 +49,7 @@ class Design:
         """What sets the design apart, in words."""
         words = f"n {self.n}, rho {self.rho:.2f}, {self.images:,} images"
         words += ", noisy outcome" if self.link != 0.9 else ""
-        words += ", shared errors" if self.shared else ""
+        words += f", {self.shared:.0%} shared" if self.shared else ""
         return words + (", uneven zoo" if self.uneven else "")
 
 
@@ -59,6 +61,7 @@ class Zoos:
     outcome: Array
     accuracy: Array
     error: Array
+    shared: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +73,20 @@ class Found:
     covered: Array | None = None
 
 
-MAIN = tuple(
+INDEPENDENT = tuple(
     Design(n, rho, images)
     for n in (12, 24, 44)
     for rho in (0.84, 0.90, 0.96)
     for images in (500, 2000)
 )
+SHARED = tuple(
+    Design(n, rho, 500, shared=shared)
+    for n in (12, 24, 44)
+    for rho in (0.84, 0.90)
+    for shared in (0.5, 0.8)
+)
 SPECIAL = tuple(
-    replace(Design(24, 0.90, 2000), **change)
-    for change in ({"link": 0.6}, {"uneven": True}, {"shared": 0.5})
+    replace(Design(24, 0.90, 2000), **change) for change in ({"link": 0.6}, {"uneven": True})
 )
 
 
@@ -112,6 +120,7 @@ def zoos(design: Design, effect: float, seed: int = 0) -> Zoos:
         outcome=design.link * t + np.sqrt(1 - design.link**2) * rest,
         accuracy=accuracy,
         error=error,
+        shared=design.shared,
     )
 
 
@@ -160,11 +169,18 @@ def simex(data: Zoos) -> Found:
     return Found(np.where(np.abs(estimate) < 1, estimate, np.nan), p)
 
 
-def corrected(data: Zoos, effect: float) -> Found:
-    """The corrected partial correlation with its simulated p and interval."""
+def corrected(data: Zoos, effect: float, covariance: bool) -> Found:
+    """The corrected partial correlation with its simulated p and interval.
+
+    With ``covariance`` it knows which part of the errors the models share.
+    """
+    n = data.error.shape[1]
+    together = data.shared + (1 - data.shared) * np.eye(n)
     found = [
         partial_given_noisy_control(
-            data.score[k], data.outcome[k], data.accuracy[k], data.error[k], RESAMPLES, k
+            *(data.score[k], data.outcome[k], data.accuracy[k]),
+            np.outer(data.error[k], data.error[k]) * together if covariance else data.error[k],
+            SimulationSettings(RESAMPLES, k),
         )
         for k in range(len(data.score))
     ]
@@ -181,19 +197,23 @@ def rejected(found: Found) -> float:
 
 
 def line(design: Design) -> tuple[str, list[float]]:
-    """A design's line of the table, and the sizes of the three tests."""
+    """A design's line of the table, and the sizes of the tests."""
     none, some = zoos(design, 0.0), zoos(design, EFFECT)
     found = [
         (plain(none), plain(some)),
         (simex(none), simex(some)),
-        (corrected(none, 0.0), corrected(some, EFFECT)),
+        *(
+            (corrected(none, 0.0, known), corrected(some, EFFECT, known))
+            for known in ((False, True) if design.shared else (True,))
+        ),
     ]
+    found = found if design.shared else [*found, found[-1]]  # the same where nothing is shared
     cells = [
         f"{np.nanmean(without.estimate):+6.2f} {np.nanmean(effect.estimate):+6.2f}"
         f" {rejected(without):5.3f} {rejected(effect):5.2f}"
         for without, effect in found
     ]
-    ours = found[2]
+    ours = found[-1]
     covered = " ".join(f"{np.mean(one.covered):6.2f}" for one in ours)
     undefined = np.isnan(ours[0].estimate).mean()
     text = " | ".join([f"{design.name:<{WIDTH}}", *cells, f"{covered} {undefined:9.2f}"])
@@ -206,16 +226,17 @@ def main() -> list[Row]:
     print(f"{EFFECT}: mean1, power, cover1. Undefined values reject nothing.\n")
     head = f"{'mean0':>6} {'mean1':>6} {'size':>5} power"
     print(" | ".join([" " * WIDTH, *(f"{name:<{len(head)}}" for name in NAMES), ""]))
-    print(" | ".join([" " * WIDTH, head, head, head, "cover0 cover1 undefined"]))
-    sizes = []
-    for design in (*MAIN, *SPECIAL):
-        text, size = line(design)
-        print(text, flush=True)
-        if design in MAIN:
+    print(" | ".join([" " * WIDTH, *[head] * len(NAMES), "cover0 cover1 undefined"]))
+    rows = []
+    for kind, designs in (("", INDEPENDENT), (", shared errors", SHARED), (", special", SPECIAL)):
+        sizes = []
+        for design in designs:
+            text, size = line(design)
+            print(text, flush=True)
             sizes.append(size)
-    note = f"largest of {len(MAIN)} designs, {ZOOS} zoos each"
-    largest = 100 * np.max(sizes, axis=0)
-    return [
-        Row(f"partial given a noisy control, size of the {name} test", value, "%", "5 %", note)
-        for name, value in zip(NAMES, largest, strict=True)
-    ]
+        note = f"largest of {len(designs)} designs, {ZOOS} zoos each"
+        rows += [
+            Row(f"partial given a noisy control{kind}, size of {name}", value, "%", "5 %", note)
+            for name, value in zip(NAMES, 100 * np.max(sizes, axis=0), strict=True)
+        ]
+    return rows

@@ -34,6 +34,7 @@ PAGE = ROOT / "docs" / "embedded-results.md"
 COMMAND = "PYTHONPATH=workflow/scripts python -m benchmarks.seeds"
 FILTERS = {"all": "All models", "declared": "Without the excluded models"}
 SMALL_P = 0.05
+PARTIALS = {"partial_source": "", "partial_source_corrected": " and corrected for its error"}
 PACKAGES = ("torch", "timm", "numpy", "scikit-learn", "mlxtend")
 METRICS = {"auroc": "source AUROC", "top1": "source accuracy"}
 NAMES = {
@@ -182,9 +183,10 @@ def detail(run: Finished, which: str) -> str:
     ]
     partial = [
         [
-            f"{run.name(predictor)}, given the {run.source}",
-            *(cell(outcome, predictor, "partial_source") for outcome in run.outcomes),
+            f"{run.name(predictor)}, given the {run.source}{how}",
+            *(cell(outcome, predictor, column) for outcome in run.outcomes),
         ]
+        for column, how in PARTIALS.items()
         for predictor in run.predictors
         if predictor != SOURCE_METRIC
     ]
@@ -257,17 +259,24 @@ def places(found: Iterable[tuple[str, int]]) -> list[str]:
 
 
 def beyond_the_source(runs: Sequence[Finished], which: str) -> str:
-    """What STAMP adds to the source metric on the mean over outcomes, with p-values."""
-    parts, small = [], 0
-    for run in runs:
-        rho = run.value(which, MEAN, "stamp", "partial_source")
-        p = run.value(which, MEAN, "stamp", "partial_source_p")
-        small += p is not None and p < SMALL_P
-        parts.append(f"{number(rho)} (p {NONE if p is None else f'{p:.3f}'}) for seed {run.seed}")
-    return (
-        f"Given the {runs[0].source}, STAMP's partial rho with the mean over outcomes is "
-        f"{listed(parts)}; p is below {SMALL_P} for {small} of {len(runs)} seeds."
-    )
+    """What STAMP adds to the source metric on the mean over outcomes, with p-values.
+
+    Plain, which favours the score, and corrected for the measurement error of the source metric.
+    """
+    said = []
+    for column, how in PARTIALS.items():
+        parts, small = [], 0
+        for run in runs:
+            rho = run.value(which, MEAN, "stamp", column)
+            p = run.value(which, MEAN, "stamp", f"{column}_p")
+            small += p is not None and p < SMALL_P
+            text = f"{number(rho)} (p {NONE if p is None else f'{p:.3f}'})"
+            parts.append(f"{text} for seed {run.seed}")
+        said.append(
+            f"Given the {runs[0].source}{how}, STAMP's partial rho with the mean over outcomes is "
+            f"{listed(parts)}; p is below {SMALL_P} for {small} of {len(runs)} seeds."
+        )
+    return " ".join(said)
 
 
 def facts(study: Study, runs: Sequence[Finished]) -> str:

@@ -6,6 +6,7 @@ rule evaluate:
     input:
         views=evaluated("views/{view}.parquet"),
         logits=evaluated("{stage}/{view}/{model}.safetensors"),
+        targets=labeled_views,
     output:
         f"{RESULTS}/{{study}}/evaluations/{{view}}/{{model}}.parquet",
     log:
@@ -19,10 +20,11 @@ rule evaluate:
         task=of_study("task"),
         classes=of_study("classes"),
         labeled=at_view("labeled_classes"),
-        merge=at_view("merged_classes"),
+        merge=at_view("evaluated_merges"),
         among=at_view("classes_among"),
         streamed=at_view("is_streamed"),
         subsets=at_view("class_subsets"),
+        targets=at_view("labeled_targets"),
         split=at_view("evaluated_split"),
         minimum=of_study("statistics", "minimum"),
         code=code_of("evaluate.py"),

@@ -101,6 +101,12 @@ def evaluated(pattern):
     return files
 
 
+def labeled_views(wildcards):
+    """The targets' views whose labels say which classes the source is evaluated on too."""
+    names = study_of(wildcards).labeled_targets(wildcards.view)
+    return expand(f"{RESULTS}/{wildcards.study}/views/{{view}}.parquet", view=names)
+
+
 def needed(kind, files):
     """A function from wildcards to files of a kind, for the analyses that read it."""
     return lambda wildcards: files(wildcards) if kind in ANALYSES[wildcards.analysis].inputs else []

@@ -19,7 +19,8 @@ from stamp.__main__ import main
 from stamp.cli.statistics import user_table
 from stamp.config.registries.analyses import ANALYSES
 from stamp.core.errors import UserError
-from stamp.report.analyses.partials import table as partials
+from stamp.stats.noisy_control import SimulationSettings, partial_given_noisy_control
+from stamp.stats.partial_correlation import partial_spearman
 
 PAGE = ROOT / "docs" / "your-own-table.md"
 EXAMPLE = ROOT / "docs" / "your-own-table.csv"
@@ -92,6 +93,7 @@ def mistakes() -> str:
             {"model": ["a", "b", "a", "d", "e"]},
             {"far": ["0.4", "high", "0.6", "0.5", "0.7"]},
             {"far": ["0.4", "", "0.6", "0.5", "0.7"]},
+            {"source_metric_se": ["0.01", "-0.02", "", "0.01", "0.01"]},
         ):
             with pytest.raises(UserError) as caught:
                 user_table.read(table(Path(folder), **columns))
@@ -127,6 +129,21 @@ def test_the_page_shows_what_the_command_prints_and_writes(done: tuple[Path, str
     assert " ".join(COMMAND[:-1]) in PAGE.read_text()
 
 
+def test_without_a_standard_error_nothing_is_corrected_and_the_table_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--permutations", "9", "--resamples", "9"]
+    assert main(["statistics", str(table(tmp_path)), "--out", str(tmp_path / "out"), *few]) in (
+        0,
+        None,
+    )
+    assert "no correction is possible" in capsys.readouterr().out
+    found = pl.read_csv(tmp_path / "out" / "statistics" / "correlations.csv")
+    rows = found.filter(predictor="stamp")
+    assert rows["partial_source_corrected"].null_count() == len(rows)
+    assert "not known" in rows["partial_source_corrected_reason"][0]
+
+
 def test_the_numbers_are_those_of_the_table(done: tuple[Path, str]) -> None:
     folder = done[0] / "results" / "mine"
     given = pl.read_csv(EXAMPLE)
@@ -138,13 +155,17 @@ def test_the_numbers_are_those_of_the_table(done: tuple[Path, str]) -> None:
             assert row["n"] == len(rows)
             assert row["rho"] == pytest.approx(spearmanr(x, y)[0])
             assert row["source_metric_rho"] == pytest.approx(spearmanr(z, y)[0])
-            assert row["partial"] == pytest.approx(partials.kendall(x, y, z[None]))
+            assert row["partial"] == pytest.approx(partial_spearman(x, y, z).rho)
+            errors = rows["source_metric_se"].to_numpy()
+            found = partial_given_noisy_control(x, y, z, errors, SimulationSettings())
+            assert row["corrected"] == pytest.approx(found.corrected, nan_ok=True)
+            assert row["source_metric_error"] == pytest.approx(np.sqrt(np.mean(errors**2)))
     kept = given.filter(pl.col("excluded").is_null())
     epochs = kept["epochs"].to_numpy()[None]
     rows = pl.read_csv(folder / "analyses" / "partials.csv")
     found = rows.filter(models="declared", outcome="hospital_b", controls="epochs")["partial"][0]
     x, y = kept["score"].to_numpy(), kept["hospital_b"].to_numpy()
-    assert found == pytest.approx(partials.kendall(x, y, epochs))
+    assert found == pytest.approx(partial_spearman(x, y, epochs).rho)
     ranks = pl.read_csv(folder / "leaderboard.csv").drop_nulls("place")
     assert ranks["stamp"].to_list() == sorted(kept["score"], reverse=True)
 

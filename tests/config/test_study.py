@@ -16,6 +16,7 @@ from stamp.config.labels import label_maps
 from stamp.config.registries import analyses
 from stamp.config.registries.extra_outputs import KINDS, OF_TARGETS
 from stamp.config.study_file import ExtraOutputSettings, StudyFile
+from stamp.core.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,8 @@ def test_a_list_of_classes_restricts_a_target_and_the_source_beside_it(files: di
     study["targets"]["uci"]["logits"] = "labeled"
     found = digits(files)
     assert found.classes_among("uci") == "labeled" and found.classes_among("source") is None
-    assert found.class_subsets("source") == {}
+    assert found.class_subsets("source") == {"uci": "labeled"} and not found.class_subsets("uci")
+    assert found.labeled_targets("source") == ["uci"] and found.labeled_targets("uci") == []
     assert found.scored_classes["uci"] == {"classes": {}, "merge": {}, "among": "labeled"}
 
 
@@ -295,6 +297,17 @@ def test_labeled_classes_are_those_of_a_target_with_sorted_domains(files: dict) 
     assert list(study.labeled_classes("external")) == ["clinic", "north"]
     assert study.labeled_classes("source") == {} and study.merged_classes("source") == {}
     assert study.matched_targets == ["external"]
+
+
+def test_a_merged_class_is_one_class_in_all_targets_and_the_source_has_it_too(files: dict) -> None:
+    targets = files["studies/small_phantom.yaml"]["targets"]
+    targets["external"]["merge"] = {"Opacity": ["Nodule", "Edema"]}
+    targets["other"] = {**targets["external"], "merge": {"Opacity": ["Edema", "Nodule"]}}
+    assert phantom(files).evaluated_merges("source") == {"Opacity": ["Edema", "Nodule"]}
+    assert phantom(files).merged_classes("source") == {}
+    targets["other"]["merge"] = {"Opacity": ["Nodule", "Effusion"]}
+    with pytest.raises(UserError, match=r"targets\.other\.merge: 'Opacity'.*'external'"):
+        phantom(files)
 
 
 def test_what_decides_the_pairs_leaves_out_how_many_are_used(files: dict) -> None:

@@ -342,6 +342,23 @@ def test_the_paper_s_groups_and_checks_come_out_of_a_run(done: Done) -> None:
     assert row["n"] == 6 and row["count"] == (cosines["difference"] > 0).sum()
 
 
+def test_the_source_metric_beside_a_target_is_over_the_targets_classes(done: Done) -> None:
+    table, outcomes = (
+        done.read("statistics/evaluations.csv"),
+        done.read("statistics/outcomes.parquet"),
+    )
+    known = table.filter(pl.col("value").is_not_null() & (pl.col("class") != "macro"))
+    for target in ("vindr", "rsna"):
+        rows = outcomes.filter(pl.col("outcome") == f"source:{target}")
+        for model, value in rows.select("model", "value").iter_rows():
+            own = known.filter(pl.col("model") == model)
+            classes = own.filter(pl.col("view") == target)["class"].to_list()
+            source = own.filter((pl.col("view") == "source") & pl.col("class").is_in(classes))
+            assert source["value"].mean() == (None if value is None else pytest.approx(value))
+    merged = table.filter((pl.col("domain") == "merged:") & (pl.col("model") == "resnet"))
+    assert merged["view"].to_list() == ["source"] and merged["class"].to_list() == ["Nodule/Mass"]
+
+
 def test_rsna_has_no_training_image_and_is_not_in_the_mean(done: Done) -> None:
     index = pl.read_parquet(done.project.result("datasets/rsna/index.parquet"))
     assert len(index) == 60 and set(index["overlap"]) == {"test"}

@@ -210,7 +210,7 @@ def test_predictions_on_objectnet_are_right_within_their_set_and_without_the_bor
     assert not (pixels[0].reshape(-1, 3) == (255, 0, 0)).all(axis=1).any()
 
 
-def test_a_and_r_are_scored_on_their_own_classes_and_so_is_the_source(done: Done) -> None:
+def test_restricted_targets_are_scored_on_their_classes_and_so_is_the_source(done: Done) -> None:
     number = {wnid: place for place, wnid in enumerate(wnids())}
     listed = (ROOT / "resources/classes/imagenet_a.csv").read_text().split()[1:]
     among = np.array([number[wnid] for wnid in listed])
@@ -230,6 +230,12 @@ def test_a_and_r_are_scored_on_their_own_classes_and_so_is_the_source(done: Done
     expected = np.mean(among[z[member][:, among].argmax(axis=1)] == labels[member])
     found = done.accuracy("source", "convnext", domain="among:imagenet_a")
     assert found == pytest.approx(expected)
+    accepted = done.read("views/objectnet.parquet")["accepted"].explode().unique().drop_nulls()
+    few = np.sort(accepted.to_numpy())
+    member = np.isin(labels, few)
+    expected = np.mean(few[z[member][:, few].argmax(axis=1)] == labels[member])
+    found = done.accuracy("source", "convnext", domain="among:objectnet")
+    assert found == pytest.approx(expected, nan_ok=True)
 
     outcomes = done.read("statistics/outcomes.parquet")
     models = outcomes["model"].unique(maintain_order=True).to_list()

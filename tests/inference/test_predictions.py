@@ -260,7 +260,9 @@ def test_a_streamed_evaluation_is_that_of_the_logits(
 
 def test_a_subset_of_the_source_has_its_images_and_its_logits_alone() -> None:
     z = np.array([[3.0, 2, 1, 0], [0, 1, 2, 3], [1, 5, 0, 2], [9, 0, 1, 2]])
-    found = evaluate.on_subsets(z, [0, 2, 2, 1], {"some": np.array([1, 2])})
+    found = evaluate.on_subsets(
+        z, evaluate.LabeledImages([0, 2, 2, 1], pl.Series(["x"] * 4)), {"some": np.array([1, 2])}
+    )
     assert found["domain"].to_list() == ["among:some"]
     assert found["n"].to_list() == [3]
     assert found["value"][0] == pytest.approx(1 / 3)  # of images 1 (2: right), 2 (1), 3 (2)
@@ -276,6 +278,8 @@ def test_the_classes_that_predictions_are_taken_among(view: Path) -> None:
 def test_recalls_of_many_domains_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluate, "MOST_RECALLS", 10)
     domains = pl.Series(["a", "b"] * 4)
-    table = evaluate.evaluate_predictions([0] * 8, [0] * 8, domains, CLASSES)
+    table = evaluate.evaluate_predictions(
+        [0] * 8, evaluate.LabeledImages([0] * 8, domains), CLASSES
+    )
     assert table.filter(pl.col("domain") == "all").height == 1 + len(CLASSES)
     assert table.filter(pl.col("domain") != "all")["class"].to_list() == ["top1", "top1"]

@@ -23,7 +23,9 @@ EXACT = {0: 0.2, 1: None, 2: 0.4}
 def correlation(which: str, outcome: str, predictor: str, rho: float | None, n: int = 3) -> dict:
     row = {"filter": which, "outcome": outcome, "predictor": predictor, "n": n, "rho": rho}
     ends = {"bootstrap_low": -0.25, "bootstrap_high": 1.0}
-    return {**row, **ends, "partial_source": rho, "partial_source_p": None}
+    corrected = None if rho is None else rho - 0.05
+    partials = {"partial_source": rho, "partial_source_corrected": corrected}
+    return {**row, **ends, **partials, **{f"{name}_p": None for name in partials}}
 
 
 def correlations(seed: int) -> pl.DataFrame:
@@ -108,6 +110,10 @@ def test_the_partial_counts_the_seeds_with_a_small_p(text: str) -> None:
         "STAMP's partial rho with the mean over outcomes is 0.90 (p 0.010) for seed 0, "
         "0.50 (p 0.600) for seed 1 and 0.70 (p 0.040) for seed 2; p is below 0.05 for 2 of 3 seeds."
     ) in text
+    assert (
+        "and corrected for its error, STAMP's partial rho with the mean over outcomes is 0.85"
+        in text
+    )
 
 
 def test_the_summary_averages_over_seeds_only_where_every_seed_has_a_value(text: str) -> None:

@@ -79,7 +79,7 @@ def study(
     correlations = pl.DataFrame(
         found,
         schema=CORRELATIONS,
-    ).with_columns(p_permutation=0.0123, partial_source=-0.321)
+    ).with_columns(p_permutation=0.0123, partial_source=-0.321, partial_source_corrected=-0.432)
     median = [None if i in degenerate else float(i + 1) for i in range(count)]
     intervals = pl.DataFrame(
         {"model": keys, "rank": median},
@@ -185,7 +185,10 @@ def test_rho_over_each_panel_is_the_tables_under_the_declared_rule():
             for one in (("declared", "stamp"), ("declared", "source_metric"), ("all", "stamp"))
         )
         assert shown[at + 1] == f"\u03c1 = {kept}, n = 4, p = 0.012"
-        assert shown[at + 2] == f"source metric \u03c1 = {source}; partial \u22120.32"
+        assert (
+            shown[at + 2]
+            == f"source metric \u03c1 = {source}; partial \u22120.32, corrected \u22120.43"
+        )
         assert shown[at + 3] == f"all 6 models \u03c1 = {everyone}"
 
 

@@ -25,9 +25,10 @@ from stamp.report.analyses.power import table as power
 from stamp.report.analyses.probit import table as probit
 from stamp.report.analyses.residuals import table as residuals
 from stamp.report.analysis import NO_TARGETS, AnalysisData
-from stamp.report.outcomes import values
+from stamp.report.outcomes import source_covariance, values
 from stamp.report.paired import Paired, pairings
 from stamp.stats.correlation import asymptotic_p
+from stamp.stats.noisy_control import SimulationSettings, partial_given_noisy_control
 from stamp.stats.partial_correlation import partial_spearman
 
 MODULES = {
@@ -100,7 +101,7 @@ def test_every_filter_outcome_and_score_is_paired_once_in_the_order_of_the_model
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_residuals_kendall_s_formula_and_the_inverse_matrix_agree(k: int, seed: int) -> None:
+def test_residuals_and_the_inverse_matrix_agree(k: int, seed: int) -> None:
     rng = np.random.default_rng([seed, k])
     common = rng.normal(size=30)
     rows = np.round(0.8 * common + rng.normal(size=(k + 2, 30)), 1)  # with ties
@@ -108,7 +109,6 @@ def test_residuals_kendall_s_formula_and_the_inverse_matrix_agree(k: int, seed: 
     inverse = np.linalg.inv(spearmanr(rows.T)[0])
     expected = -inverse[0, 1] / np.sqrt(inverse[0, 0] * inverse[1, 1])
     assert partial_spearman(x, y, given, permutations=10).rho == pytest.approx(expected)
-    assert partials.kendall(x, y, given) == pytest.approx(expected)
 
 
 def test_the_partial_given_one_control_is_kendall_s_and_its_p_has_n_minus_3_degrees() -> None:
@@ -117,7 +117,7 @@ def test_the_partial_given_one_control_is_kendall_s_and_its_p_has_n_minus_3_degr
     xy, xz, yz = spearmanr(x, y)[0], spearmanr(x, z)[0], spearmanr(y, z)[0]
     expected = (xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2))
     row = one(partials.table(data), **DECLARED, controls="source metric")
-    assert row["partial"] == pytest.approx(expected) == pytest.approx(row["kendall"])
+    assert row["partial"] == pytest.approx(expected)
     assert (row["k"], row["n"], row["df"]) == (1, 12, 9)
     assert row["rho"] == pytest.approx(xy)
     statistic = abs(expected) * np.sqrt(9 / (1 - expected**2))
@@ -171,7 +171,25 @@ def test_the_question_is_turned_round_too() -> None:
         score="source metric",
         controls="STAMP",
     )
-    assert row["partial"] == pytest.approx(partials.kendall(z, y, x[None]))
+    zy, zx, xy = spearmanr(z, y)[0], spearmanr(z, x)[0], spearmanr(x, y)[0]
+    expected = (zy - zx * xy) / np.sqrt((1 - zx**2) * (1 - xy**2))
+    assert row["partial"] == pytest.approx(expected)
+    assert row["corrected"] is None  # the score's error is not in question
+
+
+def test_the_partial_given_the_source_metric_alone_is_corrected_for_its_error() -> None:
+    data = study()
+    keys, x, y, z = sides(data)
+    errors = source_covariance(data.outcomes, "target_2", keys)
+    expected = partial_given_noisy_control(
+        x, y, z, errors, SimulationSettings(seed=data.seed, level=data.settings["level"])
+    )
+    rows = partials.table(data).filter(**DECLARED)
+    row = one(rows, controls="source metric")
+    found = [row[name] for name in ("corrected", "corrected_low", "corrected_high", "corrected_p")]
+    assert found == pytest.approx([expected.corrected, expected.low, expected.high, expected.p])
+    assert row["error"] == pytest.approx(expected.error) and row["reliability"] < 1
+    assert rows.filter(controls="parameters")["corrected"][0] is None
 
 
 def test_a_control_that_orders_the_models_as_the_score_does_leaves_nothing() -> None:
@@ -193,11 +211,9 @@ def test_rho_without_each_model_is_that_of_the_others_and_the_furthest_is_named(
     }
     whole = spearmanr(x, y)[0]
     row = one(leave_one_out.table(data), **DECLARED)
-    assert (row["low"], row["high"]) == pytest.approx((min(each.values()), max(each.values())))
     worst = max(each, key=lambda key: abs(each[key] - whole))
     assert (row["most_influential"], row["label"]) == (worst, data.models[worst]["label"])
     assert row["rho_without"] == pytest.approx(each[worst])
-    assert row["largest_change"] == pytest.approx(abs(each[worst] - whole))
     least = max(2 * t.sf(abs(r) * np.sqrt(9 / (1 - r**2)), 9) for r in each.values())
     assert row["largest_p_asymptotic"] == pytest.approx(least)
     models = leave_one_out.models(data).filter(**DECLARED)
@@ -496,6 +512,7 @@ def test_a_score_that_knows_what_the_source_leaves_over_is_found_and_one_that_do
             x=score,
             y=norm.cdf(outcome),
             source=norm.cdf(source),
+            source_errors=np.full((60, 60), np.nan),
             parameters=np.full(60, np.nan),
             temperature=np.full(60, np.nan),
             others={},
@@ -577,8 +594,8 @@ def spoken_numbers(name: str, table: pl.DataFrame) -> list[str]:
     if "score" in table.columns:
         rows = rows.filter(score="STAMP")
     columns = {
-        "leave_one_out": ("rho", "low", "high", "rho_without"),
-        "partials": ("rho", "partial"),
+        "leave_one_out": ("rho", "rho_without", "largest_p_asymptotic"),
+        "partials": ("rho", "partial", "corrected"),
         "power": ("critical", "detectable"),
         "probit": ("r_score", "r_source", "difference", "low", "high"),
         "residuals": ("rho", "low", "high"),

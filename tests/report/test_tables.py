@@ -9,6 +9,8 @@ from scipy.stats import norm, spearmanr
 
 from stamp.report import correlate as agreement
 from stamp.report import flags, leaderboard, main_table, outcomes, scoreboard
+from stamp.stats.noisy_control import partial_given_noisy_control
+from stamp.stats.partial_correlation import partial_spearman
 
 MODELS = [f"m{k}" for k in range(8)]
 SETTINGS = {"permutations": 300, "resamples": 300, "level": 0.95}
@@ -376,3 +378,139 @@ def test_the_main_table_has_the_matched_score_and_says_what_is_relabelled() -> N
     assert len(rows) == len(table) + 2
     assert len({line.count("|") for line in rows}) == 1
     assert "made up" in text
+
+
+# the source metric beside each outcome
+
+
+def by_class(model: str, view: str, domain: str, values: dict[str, float | None]) -> list[dict]:
+    """Rows of a multilabel evaluation: the macro mean of the known classes, then all."""
+    known = [value for value in values.values() if value is not None]
+    common = {"model": model, "view": view, "domain": domain, "metric": "auroc", "n": 100}
+    mean = float(np.mean(known)) if known else None
+    return [
+        {**common, "class": "macro", "value": mean, "se": 0.01},
+        *({**common, "class": name, "value": value, "se": 0.01} for name, value in values.items()),
+    ]
+
+
+def multilabel_study(seed: int = 0) -> tuple[pl.DataFrame, dict[str, dict[str, np.ndarray]]]:
+    """A target of two domains with other classes each, one merged; influences at the source."""
+    rng = np.random.default_rng(seed)
+    rows, influences = [], {}
+    for model in MODELS:
+        a, b, c, both = (float(value) for value in rng.random(4))
+        source = [
+            *by_class(model, "source", "all", {"a": a, "b": b, "c": c}),
+            {**by_class(model, "source", "merged:", {"b/c": both})[1]},
+        ]
+        influence = {name: 0.01 * rng.normal(size=30) for name in ("a", "b", "c", "b/c")}
+        influences[model] = influence
+        rows += [{**row, "influence": influence.get(row["class"])} for row in source]
+        one, two = rng.random(2)
+        far = by_class(model, "far", "one", {"a": one, "b": None, "c": None, "b/c": two})
+        near = by_class(model, "far", "two", {"a": None, "b": one, "c": None, "b/c": None})
+        rows += [*by_class(model, "far", "all", {"a": one}), *far, *near]
+        rows += by_class(model, "whole", "all", {"a": one, "b": two, "c": 0.5})
+    rows = [
+        {**row, "influence": None if row.get("influence") is None else row["influence"].tolist()}
+        for row in rows
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None), influences
+
+
+def source_value(table: pl.DataFrame, model: str, name: str) -> float:
+    rows = table.filter((pl.col("model") == model) & (pl.col("view") == "source"))
+    return rows.filter(pl.col("class") == name)["value"][0]
+
+
+def test_the_source_metric_is_over_the_classes_of_the_outcome_merged_ones_too() -> None:
+    evaluations, _ = multilabel_study()
+    found = outcomes.outcomes(evaluations, {"far": "domain"})
+    beside = {name: outcomes.source_outcome(found, name) for name in outcomes.outcome_names(found)}
+    assert beside["whole"] == "source" and len(set(beside.values())) == 4
+    classes = {"far/one": ["a", "b/c"], "far/two": ["b"], "whole": ["a", "b", "c"]}
+    means = {}
+    for outcome, names in classes.items():
+        means[outcome] = [
+            np.mean([source_value(evaluations, model, name) for name in names]) for model in MODELS
+        ]
+        assert outcomes.values(found, beside[outcome], MODELS) == pytest.approx(means[outcome])
+    mean = np.mean(list(means.values()), axis=0)
+    assert outcomes.values(found, beside["mean"], MODELS) == pytest.approx(mean)
+
+
+def test_the_source_metrics_covariance_is_that_of_its_classes_influences() -> None:
+    evaluations, influences = multilabel_study()
+    found = outcomes.outcomes(evaluations, {"far": "domain"})
+    models = MODELS[::-1]
+    one = np.array([(influences[key]["a"] + influences[key]["b/c"]) / 2 for key in models])
+    shared = outcomes.source_covariance(found, "far/one", models)
+    np.testing.assert_allclose(shared, one @ one.T)
+    row = found.filter(outcome="source:far/one", model="m2").row(0, named=True)
+    assert row["se"] == pytest.approx(np.sqrt(shared[5, 5])) and row["n"] == 100
+    whole = np.array([np.mean([influences[key][c] for c in "abc"], axis=0) for key in models])
+    np.testing.assert_allclose(outcomes.source_covariance(found, "whole", models), whole @ whole.T)
+
+
+def test_without_influences_errors_are_taken_as_independent_and_unknown_ones_as_unknown() -> None:
+    evaluations, _ = multilabel_study()
+    found = outcomes.outcomes(evaluations.drop("influence"), {"far": "domain"})
+    np.testing.assert_allclose(
+        outcomes.source_covariance(found, "whole", MODELS), 0.01**2 * np.eye(8)
+    )
+    assert np.isnan(outcomes.source_covariance(found, "far/one", MODELS)).all()
+    one = outcomes.source_covariance(found, "whole", ["m3", "elsewhere"])
+    assert one[0, 0] == 0.01**2 and np.isnan(one[1]).all()
+
+
+def test_a_restricted_target_is_set_beside_the_source_among_the_same_classes() -> None:
+    rows = []
+    for number, model in enumerate(MODELS):
+        common = {"model": model, "class": "top1", "metric": "top1", "se": 0.01, "n": 50}
+        rows += [
+            {**common, "view": "source", "domain": "all", "value": number / 10},
+            {**common, "view": "source", "domain": "among:far", "value": 0.9 - number / 10},
+            {**common, "view": "far", "domain": "all", "value": number / 20},
+            {**common, "view": "near", "domain": "all", "value": number / 30},
+        ]
+    found = outcomes.outcomes(pl.DataFrame(rows), {})
+    one = outcomes.values(found, outcomes.source_outcome(found, "far"), MODELS)
+    assert one == pytest.approx([0.9 - k / 10 for k in range(8)])
+    assert outcomes.source_outcome(found, "near") == "source"
+    assert outcomes.source_outcome(found, "far/part") == "source:far"
+    mean = outcomes.values(found, outcomes.source_outcome(found, "mean"), MODELS)
+    assert mean == pytest.approx([0.45] * 8)
+
+
+def test_correlations_are_given_the_source_metric_of_the_outcomes_classes() -> None:
+    evaluations, influences = multilabel_study(4)
+    found = outcomes.outcomes(evaluations, {"far": "domain"})
+    table = agreement.correlations(board(), found, SETTINGS, 0)
+    row = table.filter(filter="all", outcome="far/two", predictor="stamp").row(0, named=True)
+    source = [source_value(evaluations, model, "b") for model in MODELS]
+    truth = outcomes.values(found, "far/two", MODELS)
+    score = board()["raw"].to_numpy()
+    assert row["source_metric_rho"] == pytest.approx(spearmanr(source, truth)[0])
+    assert row["partial_source"] == pytest.approx(partial_spearman(score, truth, source).rho)
+    errors = np.array([influences[model]["b"] for model in MODELS])
+    expected = partial_given_noisy_control(score, truth, source, errors @ errors.T)
+    assert row["partial_source_corrected"] == pytest.approx(expected.corrected)
+    assert row["partial_source_corrected_p"] == pytest.approx(expected.p)
+    assert row["partial_source_error"] == pytest.approx(expected.error)
+    other = table.filter(filter="all", outcome="far/two", predictor="stamp_labeled")
+    assert other["partial_source_corrected_low"][0] is None
+
+
+def test_without_a_standard_error_the_main_table_says_that_nothing_can_be_corrected() -> None:
+    texts = {"title": "T", "notice": "", "level": 0.95, "targets": {"x": "X"}, "relabelled": []}
+    known = agreement.correlations(board(), tidy(), SETTINGS, 0)
+    gone = tidy().with_columns(se=pl.lit(None, dtype=pl.Float64), covariance=None)
+    unknown = agreement.correlations(board(), gone, SETTINGS, 0)
+    reasons = unknown.filter(predictor="stamp")["partial_source_corrected_reason"].unique()
+    assert "not known" in reasons[0] and len(reasons) == 1
+    words = [
+        main_table.markdown(main_table.main_table(one, texts), texts) for one in (known, unknown)
+    ]
+    assert "no correction is possible" not in words[0]
+    assert "no correction is possible" in words[1]

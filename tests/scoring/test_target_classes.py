@@ -13,7 +13,7 @@ from stamp.inference.logits import check_outputs
 from stamp.inference.outputs import Outputs, merged, present
 from stamp.scoring.calibrate import fit_temperature
 from stamp.scoring.class_matched_score import class_matched_scores
-from stamp.scoring.evaluate import evaluate
+from stamp.scoring.evaluate import LabeledImages, evaluate
 from stamp.scoring.score import ScoreSettings, score_pool
 
 CLASSES = ["Edema", "Mass", "Nodule"]
@@ -69,7 +69,7 @@ def test_an_auroc_without_an_output_is_null_with_its_reason(logits: np.ndarray) 
     rng = np.random.default_rng(2)
     labels = rng.integers(0, 2, size=(60, 3)).astype(float)
     domains = pl.Series(["x"] * 60)
-    table = evaluate(without(logits, 2), labels, domains, "multilabel", CLASSES, 5)
+    table = evaluate(without(logits, 2), LabeledImages(labels, domains), "multilabel", CLASSES, 5)
     row = table.filter(pl.col("class") == "Nodule").row(0, named=True)
     assert row["value"] is None and row["reason"] == "the model has no output for it"
     macro = table.row(0, named=True)
@@ -81,7 +81,7 @@ def test_an_auroc_without_an_output_is_null_with_its_reason(logits: np.ndarray) 
 def test_a_class_without_an_output_is_never_predicted() -> None:
     logits = np.array([[0.1, np.nan, 0.2], [-5.0, np.nan, -7.0]])
     domains = pl.Series(["x", "x"])
-    table = evaluate(logits, np.array([2.0, 1.0]), domains, "multiclass", CLASSES)
+    table = evaluate(logits, LabeledImages(np.array([2.0, 1.0]), domains), "multiclass", CLASSES)
     assert table["value"][0] == 0.5
 
 

@@ -114,3 +114,58 @@ def test_what_is_no_score_or_label_raises():
         auroc([0.0, 1.0], [0, 2])
     with pytest.raises(ValueError, match="shape"):
         class_aurocs(np.zeros((3, 2)), np.zeros((3, 1)))
+
+
+# clusters
+
+
+def patients(seed, count=80, classes=2):
+    """Scores and labels of one to five images per patient that go together, with gaps."""
+    rng = np.random.default_rng(seed)
+    clusters = np.repeat(np.arange(count), rng.integers(1, 6, size=count))
+    ill = (rng.random((count, classes)) < 0.4)[clusters]
+    labels = np.where(rng.random(ill.shape) < 0.1, ~ill, ill).astype(float)
+    own = rng.normal(size=(count, classes))[clusters]
+    scores = labels + 1.2 * own + 0.5 * rng.normal(size=ill.shape)
+    labels[rng.random(labels.shape) < 0.05] = np.nan
+    return scores, labels, clusters
+
+
+def test_clustered_errors_are_those_of_a_bootstrap_of_patients():
+    scores, labels, clusters = patients(1)
+    found = class_aurocs(scores, labels, clusters)
+    plain = class_aurocs(scores, labels)
+    rows = [np.flatnonzero(clusters == k) for k in range(80)]
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(1500):
+        drawn = np.concatenate([rows[k] for k in rng.integers(80, size=80)])
+        draws.append(class_aurocs(scores[drawn], labels[drawn]).auroc)
+    np.testing.assert_allclose(found.se, np.std(draws, axis=0), rtol=0.08)
+    assert macro(found, ["a", "b"]).se == pytest.approx(np.mean(draws, axis=1).std(), rel=0.08)
+    assert (found.se > 1.2 * plain.se).all()
+    np.testing.assert_array_equal(found.auroc, plain.auroc)
+
+
+def test_one_image_per_cluster_gives_delongs_errors_in_any_order_of_clusters():
+    scores, labels = views(7)
+    order = np.random.default_rng(0).permutation(len(scores))
+    found, plain = class_aurocs(scores, labels, order), class_aurocs(scores, labels)
+    np.testing.assert_allclose(found.se, plain.se)
+    np.testing.assert_allclose(found.influence[order], plain.influence)
+
+
+def test_doubled_images_in_clusters_say_no_more_than_single_ones():
+    scores, labels = views(8)
+    twice = class_aurocs(
+        np.tile(scores, (2, 1)), np.tile(labels, (2, 1)), np.tile(np.arange(60), 2)
+    )
+    np.testing.assert_allclose(twice.se, class_aurocs(scores, labels).se)
+
+
+def test_positives_of_one_patient_have_no_standard_error():
+    labels = np.r_[np.ones(12), np.zeros(12)][:, None]
+    found = class_aurocs(
+        np.arange(24.0)[:, None], labels, np.r_[np.zeros(12, int), np.arange(1, 13)]
+    )
+    assert found.auroc[0] == 0 and np.isnan(found.se[0])

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stamp.stats.noisy_control import partial_given_noisy_control, rank_reliability
+from stamp.stats.noisy_control import (
+    SimulationSettings,
+    error_of_differences,
+    partial_given_noisy_control,
+    rank_reliability,
+)
 from stamp.stats.partial_correlation import partial_spearman
 
 SE = 0.25  # of a control whose true values have a standard deviation of 1: 6 % of the variance
@@ -21,7 +26,7 @@ def zoo(seed, n=44, effect=0.0, se=SE, outcome_noise=0.5, score_noise=0.45):
 
 def many(count, resamples=199, **how):
     return [
-        partial_given_noisy_control(*zoo(k, **how), resamples=resamples, seed=k)
+        partial_given_noisy_control(*zoo(k, **how), SimulationSettings(resamples, k))
         for k in range(count)
     ]
 
@@ -125,9 +130,67 @@ def test_models_with_a_missing_value_are_dropped():
 
 def test_the_same_seed_gives_the_same_and_another_one_another():
     data = zoo(9, effect=0.4)
-    first, again, other = (partial_given_noisy_control(*data, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        partial_given_noisy_control(*data, SimulationSettings(seed=seed)) for seed in (1, 1, 2)
+    )
     assert first == again
     assert first != other
+
+
+# errors that models share
+
+
+def shared_zoo(seed, n=24, share=0.8, se=0.6):
+    """As ``zoo``, where most of the error of the control is the same for all models."""
+    score, outcome, control, _ = zoo(seed, n=n, se=0)
+    common, *own = np.random.default_rng([seed, 5]).normal(size=n + 1)
+    control = control + se * (np.sqrt(share) * common + np.sqrt(1 - share) * np.array(own))
+    covariance = se**2 * (share + (1 - share) * np.eye(n))
+    return score, outcome, control, covariance
+
+
+def test_standard_errors_are_the_covariance_of_independent_errors():
+    score, outcome, control, se = zoo(15)
+    found = partial_given_noisy_control(score, outcome, control, np.diag(se**2))
+    assert found.reliability == pytest.approx(
+        partial_given_noisy_control(score, outcome, control, se).reliability
+    )
+    assert found.error == pytest.approx(SE)
+
+
+def test_an_error_that_all_models_share_corrects_nothing():
+    score, outcome, control, _ = zoo(16)
+    found = partial_given_noisy_control(score, outcome, control, np.full((44, 44), 4.0))
+    assert found.reliability == pytest.approx(1)
+    assert found.corrected == pytest.approx(found.rho)
+    assert found.error == pytest.approx(0, abs=1e-6)
+
+
+def test_the_typical_error_is_that_of_two_models_difference():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(12, 12))
+    covariance = draws @ draws.T
+    differences = [
+        covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
+        for i in range(12)
+        for j in range(12)
+        if i != j
+    ]
+    assert error_of_differences(covariance) == pytest.approx(np.sqrt(np.mean(differences) / 2))
+
+
+def test_with_shared_errors_the_covariance_keeps_the_size_and_plain_errors_overcorrect():
+    settings = [SimulationSettings(199, k, interval=False) for k in range(300)]
+    data = [shared_zoo(k) for k in range(300)]
+    plain = [
+        partial_given_noisy_control(*one[:3], np.sqrt(np.diag(one[3])), how)
+        for one, how in zip(data, settings, strict=True)
+    ]
+    ours = [partial_given_noisy_control(*one, how) for one, how in zip(data, settings, strict=True)]
+    assert np.mean([bool(one.reason) for one in plain]) > 0.5  # taken for pure error
+    assert np.mean([bool(one.reason) for one in ours]) < 0.15
+    assert np.mean([one.p <= 0.05 for one in ours]) < 0.10
+    assert abs(mean(ours, "corrected")) < 0.1
 
 
 # reliability

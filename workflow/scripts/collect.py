@@ -9,13 +9,15 @@ from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.report.outcomes import outcomes
 from stamp.report.scoreboard import Declared, counted_twice, model_row, scoreboard
+from stamp.scoring.evaluate import INFLUENCE
 
 
 def main(smk):
     params, study = smk.params, smk.wildcards.study
     matched = [read_table(path) for path in smk.input.matched]
     of_model = pl.concat(matched) if matched else pl.DataFrame(schema={"model": pl.String})
-    evaluations = pl.concat([read_table(path) for path in smk.input.evaluations])
+    parts = [read_table(path) for path in smk.input.evaluations]
+    evaluations = pl.concat(parts, how="diagonal")  # only the source's have influences
     at_home = evaluations.filter(pl.col("view") == SOURCE)
     met, seen, aside = params.contaminated, params.trained_on, params.for_reference
     rows = [
@@ -36,7 +38,7 @@ def main(smk):
     for line in counted_twice(board):
         print(f"stamp: warning: study '{study}': {line}", file=sys.stderr)
     table = outcomes(evaluations, params.outcomes, params.relabelled)
-    write_table(smk.output.evaluations, evaluations, {})
+    write_table(smk.output.evaluations, evaluations.drop(*INFLUENCE), {})
     write_table(smk.output.scores, board, {"study": study})
     write_table(smk.output.outcomes, table, {"study": study})
 

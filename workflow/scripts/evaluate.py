@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import write_table
 from stamp.core.errors import run
 from stamp.data.views import scored_classes
@@ -12,11 +13,15 @@ from stamp.scoring.evaluate import EvaluationSettings, evaluate_view
 def main(smk):
     params, model, view = smk.params, smk.wildcards.model, smk.wildcards.view
     names = ("task", "classes", "minimum", "labeled", "merge", "streamed")
-    first, subsets = smk.input.views[0], params.subsets
+    first, of_target = smk.input.views[0], dict(zip(params.targets, smk.input.targets, strict=True))
     settings = EvaluationSettings(
         **{name: params[name] for name in names},
         among=scored_classes(params.among, params.classes, first),
-        subsets={name: scored_classes(subsets[name], params.classes, first) for name in subsets},
+        subsets={
+            name: scored_classes(among, params.classes, of_target.get(name, first))
+            for name, among in params.subsets.items()
+        },
+        influence=view == SOURCE,
     )
     read = read_predictions if params.streamed else read_outputs
     files = zip(smk.input.views, smk.input.logits, strict=True)

@@ -39,6 +39,7 @@ def read_study(name: str, files: StudyFiles) -> Study:
     _check_analyses(file, where)
     for key, target in file.targets.items():
         _check_target(key, target, file, files.datasets, where)
+    _check_merges(file, where)
     models, unavailable = _models(name, file, document["preprocessing"], files)
     for model in models.values():
         _check_model(model, file, files.datasets, f"{where}: model '{model.key}'")
@@ -122,6 +123,18 @@ def _check_target(
     if target.score == "matched" and not target.classes:
         raise UserError(f"{at}.score: a matched score needs the target's classes")
     _check_target_classes(target, file.classes, at)
+
+
+def _check_merges(file: StudyFile, where: str) -> None:
+    """A merged class is the same in every target: the source is evaluated on it too."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for key, target in file.targets.items():
+        for name, parts in target.merge.items():
+            first, others = found.setdefault(name, (key, parts))
+            if sorted(others) != sorted(parts):
+                raise UserError(
+                    f"{where}: targets.{key}.merge: '{name}' has other parts than in '{first}'"
+                )
 
 
 def _check_target_classes(target: TargetSettings, classes: Sequence[str], at: str) -> None:

@@ -117,6 +117,11 @@ class Study:
         """The classes of a target that are several of the study's in one."""
         return self.targets[view].merge if view in self.targets else {}
 
+    def evaluated_merges(self, view: str) -> dict[str, list[str]]:
+        """The merged classes that an evaluation has: a target's own; the source's are of all."""
+        views = self.targets if view == view_names.SOURCE else [view]
+        return {name: parts for key in views for name, parts in self.merged_classes(key).items()}
+
     def labeled_classes(self, view: str) -> dict[str, list[str]]:
         """The classes that each domain of a target is labeled for, where those are not all."""
         return self.targets[view].classes if view in self.targets else {}
@@ -126,12 +131,16 @@ class Study:
         name = self.targets[view].logits if view in self.targets else None
         return name if name in (None, "labeled") else class_lists.read(name)
 
-    def class_subsets(self, view: str) -> dict[str, list[str]]:
-        """The lists of classes, by target, that the source is evaluated on too."""
+    def class_subsets(self, view: str) -> dict[str, list[str] | str]:
+        """The classes, by target, that the source is evaluated on too: a list, or `labeled`."""
         if view != view_names.SOURCE:
             return {}
         found = {key: self.classes_among(key) for key in self.targets}
-        return {key: among for key, among in found.items() if isinstance(among, list)}
+        return {key: among for key, among in found.items() if among is not None}
+
+    def labeled_targets(self, view: str) -> list[str]:
+        """The targets whose images' labels say which classes the source is evaluated on too."""
+        return [key for key, among in self.class_subsets(view).items() if among == "labeled"]
 
     @property
     def scored_classes(self) -> dict[str, dict[str, Any]]:

@@ -58,7 +58,7 @@ def read_predictions(view: str | Path, predictions: str | Path, model: str) -> O
     """The labels of a streamed view and a model's predictions on it, in the place of logits."""
     names = pl.scan_parquet(view).collect_schema().names()
     wanted: list[str] = [
-        name for name in ("image", "domain", "split", "label", "accepted") if name in names
+        name for name in ("image", "group", "domain", "split", "label", "accepted") if name in names
     ]
     rows = pl.read_parquet(view, columns=wanted)
     arrays = read_arrays(predictions, model=model, ids=ids_digest(rows["image"]))

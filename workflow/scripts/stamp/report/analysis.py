@@ -18,13 +18,15 @@ import polars as pl
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table
 from stamp.metrics.value import COLUMNS as METRICS
-from stamp.report.outcomes import source_outcome, values
+from stamp.report import corrected_partial
+from stamp.report.outcomes import source_covariance, source_outcome, values
 from stamp.report.profiles.rows import PROFILE
 from stamp.report.scoreboard import keeps, uncontaminated
 from stamp.report.timings import COLUMNS as COSTS
 from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlation import known_spearman
 from stamp.stats.correlation_summary import CorrelationSettings, correlate
+from stamp.stats.noisy_control import SimulationSettings
 
 FILTERS = ("all", "declared")
 NO_TARGETS = "the study has no targets, so there is no outcome"
@@ -38,6 +40,9 @@ AGREEMENT: dict[str, Any] = {
     "partial": pl.Float64,
     "partial_p": pl.Float64,
     "partial_reason": pl.String,
+    "partial_corrected": pl.Float64,
+    "partial_corrected_p": pl.Float64,
+    "partial_corrected_reason": pl.String,
     "source_metric_rho": pl.Float64,
 }
 DESCRIBED: dict[str, Any] = {
@@ -138,9 +143,13 @@ def agreement(
     """Spearman's rho of a score and an outcome, one number per model, as a row of ``AGREEMENT``.
 
     With Bonett and Wright's interval and a permutation p; the partial is given the source metric on
-    the classes that ``outcome`` is scored on, whose own rho over the same models stands beside it.
+    the classes that ``outcome`` is scored on, whose own rho over the same models stands beside it;
+    ``partial_corrected`` takes that metric's measurement error into account.
     """
     source = values(data.outcomes, source_outcome(data.outcomes, outcome), list(models))
+    errors = source_covariance(data.outcomes, outcome, models)
+    wanted = SimulationSettings(seed=data.seed, interval=False)
+    corrected = corrected_partial.corrected_partial(score, truth, source, errors, wanted)
     compared = np.where(np.isnan(score), np.nan, source)
     # no number of the row is a bootstrap's, so that one resample is enough
     settings = {**data.settings, "resamples": 1}
@@ -157,6 +166,9 @@ def agreement(
         "partial": partial.rho,
         "partial_p": partial.p_permutation,
         "partial_reason": partial.reason or None,
+        "partial_corrected": corrected.get("corrected"),
+        "partial_corrected_p": corrected.get("corrected_p"),
+        "partial_corrected_reason": corrected["corrected_reason"],
         "source_metric_rho": rank_correlation(compared, truth),
         "reason": found.reason or None,
     }

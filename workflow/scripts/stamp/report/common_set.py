@@ -26,7 +26,7 @@ from stamp.stats.correlation import (
     paired_bootstrap,
     permutation_p,
 )
-from stamp.stats.multiple_testing import holm
+from stamp.stats.multiple_testing import max_t
 
 SUBSET = {"subset": pl.String, "n": pl.Int64}
 MEMBERSHIPS: dict[str, Any] = {
@@ -43,7 +43,7 @@ COMPARED = {
     "minus_low": pl.Float64,
     "minus_high": pl.Float64,
     "minus_p": pl.Float64,
-    "minus_holm": pl.Float64,
+    "minus_adjusted": pl.Float64,
 }
 
 
@@ -107,7 +107,8 @@ def compare(
 
     ``oriented`` is rho times the direction in which the predictor should point. ``minus_reference``
     is oriented rho minus that of the reference, with percentile interval and p of a bootstrap that
-    draws the models jointly, Holm-corrected over all of the rows. Bonett and Wright's interval.
+    draws the models jointly; ``minus_adjusted`` is that p corrected for all of the rows by the
+    largest difference of each resample (``multiple_testing.max_t``). Bonett and Wright's interval.
     ``twins`` order the models as the reference does by construction: there is nothing to test.
     """
     if subset.reason or not subset.outcomes or not subset.predictors:
@@ -132,10 +133,22 @@ def compare(
             row |= {"low": interval.low[at], "high": interval.high[at]}
             if gap is not None:
                 row |= {"minus_reference": gap.difference[at]}
-                row |= {} if name in twins else {"minus_p": gap.p[at]}
+                if name not in twins:
+                    row |= {"minus_p": gap.p[at], "minus_draws": gap.draws[:, at]}
                 row |= {"minus_low": gap.low[at], "minus_high": gap.high[at]}
             rows.append(row)
-    p = np.array([row.get("minus_p", np.nan) for row in rows], dtype=np.float64)
-    for row, corrected in zip(rows, holm(p), strict=True):
-        row["minus_holm"] = corrected
+    adjust(rows, "minus_reference", "minus")
     return rows
+
+
+def adjust(rows: Sequence[dict[str, Any]], difference: str, name: str) -> None:
+    """Put ``<name>_adjusted`` beside ``<name>_p`` into the rows, from ``<name>_draws``.
+
+    No corrected p is below the plain one, whose statistic is another.
+    """
+    tested = [row for row in rows if f"{name}_p" in row]
+    if tested:
+        draws = np.stack([row.pop(f"{name}_draws") for row in tested], axis=1)
+        found = max_t(np.array([row[difference] for row in tested]), draws)
+        for row, corrected in zip(tested, found, strict=True):
+            row[f"{name}_adjusted"] = max(corrected, row[f"{name}_p"])

@@ -2,25 +2,29 @@
 
 Every predictor is set beside the source metric, which needs labels but no target data either, and
 every correlation is given with its partial given the source metric: the honest question is what a
-score adds to it.
+score adds to it. That partial is biased towards the score, so its corrected value stands beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from stamp.report.outcomes import outcome_names, source_outcome, values
+from stamp.report import corrected_partial
+from stamp.report.main_table import SCORES
+from stamp.report.outcomes import outcome_names, source_covariance, source_outcome, values
 from stamp.report.scoreboard import keeps, predictors, uncontaminated
 from stamp.stats.correlation import known_spearman
 from stamp.stats.correlation_summary import Correlation, CorrelationSettings, correlate
+from stamp.stats.noisy_control import SimulationSettings
 from stamp.stats.rank_intervals import outranks, rank_intervals
 
 SOURCE_METRIC = "source_metric"
 PARTIALS = ("source", "parameters", "source_and_parameters")
+CORRECTED = {f"partial_source_{name}": kind for name, kind in corrected_partial.COLUMNS.items()}
 
 
 def predictor_values(
@@ -62,9 +66,11 @@ def correlations(
     """One row per filter, outcome and predictor, with tests, intervals, partials and robustness.
 
     ``source_metric_rho`` is that of the source metric over the models of the row; a partial has its
-    own n, since a model may lack what is controlled for.
+    own n, since a model may lack what is controlled for. ``partial_source_corrected`` takes the
+    error of the source metric into account; STAMP's has an interval.
     Where a model was trained or selected on a target, the filter ``uncontaminated`` is there too.
     """
+    how = CorrelationSettings(seed=seed, **settings)
     rows, filters = [], list(keeps(board))
     if board["contaminated"].is_not_null().any():
         filters.append("uncontaminated")
@@ -74,23 +80,37 @@ def correlations(
                 uncontaminated(board, outcome) if name == "uncontaminated" else keeps(board)[name]
             )
             kept = board.filter(keep)
-            models = kept["model"].to_list()
-            scores = predictor_values(kept, tidy, name == "all", outcome)
-            parameters = kept["parameters"].cast(pl.Float64).to_numpy()
-            truth = values(tidy, outcome, models)
-            here = dict(scores)
-            if f"matched:{outcome}" in kept.columns:
-                here["stamp_matched"] = kept[f"matched:{outcome}"].cast(pl.Float64).to_numpy()
-            for predictor, score in here.items():
-                controls = _controls(predictor, scores[SOURCE_METRIC], parameters)
-                found = correlate(
-                    score, truth, controls, CorrelationSettings(seed=seed, **settings)
-                )
-                what = {"filter": name, "outcome": outcome, "predictor": predictor}
-                source = np.where(np.isnan(score), np.nan, scores[SOURCE_METRIC])
-                beside = known_spearman(source, truth)
-                rows.append({**what, **correlation_row(found, models), "source_metric_rho": beside})
+            found = _of_outcome(kept, tidy, name == "all", outcome, how)
+            rows += [{"filter": name, "outcome": outcome, **row} for row in found]
     return _table(rows)
+
+
+def _of_outcome(
+    board: pl.DataFrame,
+    tidy: pl.DataFrame,
+    unfiltered: bool,
+    outcome: str,
+    settings: CorrelationSettings,
+) -> Iterator[dict[str, Any]]:
+    """A row for each predictor of an outcome of the board's models."""
+    models = board["model"].to_list()
+    scores = predictor_values(board, tidy, unfiltered, outcome)
+    source, truth = scores[SOURCE_METRIC], values(tidy, outcome, models)
+    errors = source_covariance(tidy, outcome, models)
+    parameters = board["parameters"].cast(pl.Float64).to_numpy()
+    if f"matched:{outcome}" in board.columns:
+        scores["stamp_matched"] = board[f"matched:{outcome}"].cast(pl.Float64).to_numpy()
+    for predictor, score in scores.items():
+        found = correlate(score, truth, _controls(predictor, source, parameters), settings)
+        row = {"predictor": predictor, **correlation_row(found, models)}
+        if predictor != SOURCE_METRIC:
+            wanted = SimulationSettings(
+                seed=settings.seed, level=settings.level, interval=predictor in SCORES
+            )
+            more = corrected_partial.corrected_partial(score, truth, source, errors, wanted)
+            row |= {f"partial_source_{name}": value for name, value in more.items()}
+        beside = known_spearman(np.where(np.isnan(score), np.nan, source), truth)
+        yield {**row, "source_metric_rho": beside}
 
 
 def _controls(predictor: str, source: np.ndarray, parameters: np.ndarray) -> dict[str, np.ndarray]:
@@ -105,6 +125,7 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     empty = correlation_row(Correlation(n=0), [])
     names = ["filter", "outcome", "predictor", *empty, "source_metric_rho"]
     names += [f"partial_{name}{end}" for name in PARTIALS for end in ("", "_n", "_p", "_reason")]
+    names += list(CORRECTED)
     texts = {
         "filter",
         "outcome",
@@ -113,7 +134,7 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
         "reason",
         "loo_most_influential",
     }
-    texts |= {f"partial_{name}_reason" for name in PARTIALS}
+    texts |= {f"partial_{name}_reason" for name in (*PARTIALS, "source_corrected")}
     whole = {"n", "bootstrap_valid", *(f"partial_{name}_n" for name in PARTIALS)}
     schema: dict[str, Any] = {
         name: pl.String if name in texts else pl.Int64 if name in whole else pl.Float64

@@ -29,9 +29,15 @@ COLUMNS = {
     "loo_high": pl.Float64,
     "partial": pl.Float64,
     "partial_p": pl.Float64,
+    "corrected": pl.Float64,
+    "corrected_low": pl.Float64,
+    "corrected_high": pl.Float64,
+    "corrected_p": pl.Float64,
+    "source_metric_error": pl.Float64,
     "source_metric_rho": pl.Float64,
     "note": pl.String,
 }
+CORRECTED = ("corrected", "corrected_low", "corrected_high", "corrected_p")
 ORIGINS = {
     "n": "n",
     "rho": "rho",
@@ -47,6 +53,8 @@ ORIGINS = {
     "loo_high": "loo_high",
     "partial": "partial_source",
     "partial_p": "partial_source_p",
+    **{name: f"partial_source_{name}" for name in CORRECTED},
+    "source_metric_error": "partial_source_error",
     "source_metric_rho": "source_metric_rho",
 }
 KINDS = ("", "fisher_", "bootstrap_")
@@ -68,6 +76,9 @@ def target_title(outcome: str, texts: Mapping[str, Any]) -> str:
 
 def main_table(correlations: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataFrame:
     """Rho of STAMP and class-matched STAMP with each outcome, the source metric's beside it.
+
+    ``partial`` is given the source metric, ``corrected`` the same without the bias of that metric's
+    measurement error, ``source_metric_error``.
 
     ``low`` and ``high`` are Bonett and Wright's interval, Fisher's and the bootstrap's stand beside
     it; p is the permutation p. The source metric's rho is over the models of the row. Under the
@@ -99,7 +110,8 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
     """The table for a reader, all models first, three decimals."""
     level = f"{100 * texts['level']:g} %"
     names = ["Target", "Score", "Models", "n", RHO, f"{level} interval", "Fisher", "bootstrap", "p"]
-    names += ["leave one out", f"partial {RHO}", f"source metric {RHO}", ""]
+    names += ["leave one out", f"partial {RHO}", f"corrected partial {RHO}"]
+    names += [f"source metric {RHO}", ""]
     lines = [f"# {texts['title']}", ""] + ([texts["notice"], ""] if texts["notice"] else [])
     if not texts["targets"]:
         return "\n".join([*lines, NO_TARGETS]) + "\n"
@@ -109,6 +121,7 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         cells += [_range(row[f"{kind}low"], row[f"{kind}high"]) for kind in KINDS]
         cells.append(_p(row["p"]))
         cells += [_range(row["loo_low"], row["loo_high"]), _number(row["partial"])]
+        cells.append(_corrected(row))
         cells += [_number(row["source_metric_rho"]), row["note"] or ""]
         lines.append(_line(cells))
     lines += [
@@ -116,7 +129,14 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         f"{RHO}: Spearman's rank correlation over models; {level} intervals: Bonett and Wright's, "
         "made for it; Fisher's, made for Pearson's; percentiles of a bootstrap over models; p: "
         f"two-sided permutation. Partial {RHO}: given the metric on labeled source images, which "
-        f"needs no target data either and whose own {RHO} over the same models stands beside it.",
+        f"needs no target data either and whose own {RHO} over the same models stands beside it. "
+        f"That metric is measured with error, which biases the plain partial {RHO} towards the "
+        f"score: the corrected one takes the error into account, with its {level} interval. "
+        + (
+            "Where there is none, `partial_source_corrected_reason` in correlations.csv says why."
+            if table["source_metric_error"].is_not_null().any()
+            else "Here that error is not known: no correction is possible."
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -131,6 +151,12 @@ def _number(value: float | None) -> str:
 
 def _range(low: float | None, high: float | None) -> str:
     return DASH if low is None or high is None else f"{low:.3f} to {high:.3f}"
+
+
+def _corrected(row: Mapping[str, Any]) -> str:
+    if row["corrected"] is None:
+        return DASH
+    return f"{_number(row['corrected'])} ({_range(row['corrected_low'], row['corrected_high'])})"
 
 
 def _p(value: float | None) -> str:

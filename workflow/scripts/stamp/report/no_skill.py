@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-AGGREGATES = ("macro", "top1")
+from stamp.report.source_metric import AGGREGATES
+
 CHANCE_AUROC = 0.5
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.scoring.evaluate import AMONG
+from stamp.report import source_metric
 
 MEAN = "mean"
 SCHEMA = {
@@ -19,6 +19,7 @@ SCHEMA = {
     "se": pl.Float64,
     "n": pl.Int64,
 }
+COVARIANCE = {"covariance": pl.List(pl.Float64)}  # of a source metric's error with all models'
 
 
 def outcome_name(view: str, domain: str, how: str, several: bool) -> str | None:
@@ -28,8 +29,6 @@ def outcome_name(view: str, domain: str, how: str, several: bool) -> str | None:
     part of their name before the last hyphen (``blur-1`` to ``blur-5`` are ``blur``; a name without
     one is its own kind). A target of one domain is always taken as a whole.
     """
-    if view == SOURCE and domain.startswith(AMONG):
-        return f"{SOURCE}:{domain.removeprefix(AMONG)}"
     if view == SOURCE or how == "whole" or not several:
         return view if domain == "all" else None
     if domain == "all":
@@ -42,12 +41,13 @@ def outcomes(
 ) -> pl.DataFrame:
     """Tidy outcomes of every model: ``source``, each outcome of the targets, and their ``mean``.
 
+    Where an outcome is over other classes than ``source``, ``source:<outcome>`` is over the same.
     An outcome of several domains is their mean. The overall mean is over the outcomes that every
     model has a value for, so that it compares like with like, and leaves out the targets that are
     the source's own images under other labels, unless there are no others. Standard errors are
     those of sampling images, taken as independent between domains.
     """
-    rows = evaluations.filter(pl.col("class").is_in(["macro", "top1"]))
+    rows = evaluations.filter(pl.col("class").is_in(source_metric.AGGREGATES))
     several = {
         view: bool((part["domain"] != "all").any()) for (view,), part in rows.group_by("view")
     }
@@ -58,10 +58,27 @@ def outcomes(
     named = rows.with_columns(outcome=pl.Series(names, dtype=pl.String)).filter(
         pl.col("outcome").is_not_null()
     )
-    tidy = _averaged(named, "outcome").select(
-        pl.col(name).cast(kind) for name, kind in SCHEMA.items()
+    tidy = _averaged(named, "outcome")
+    complete = _complete(tidy, relabelled)
+    whole = _averaged(tidy.filter(pl.col("outcome").is_in(complete))).with_columns(
+        outcome=pl.lit(MEAN)
     )
-    return pl.concat([tidy, _overall(tidy, relabelled)])
+    weights = source_metric.weights_of(named.filter(pl.col("view") != SOURCE), evaluations)
+    if complete and weights:
+        weights[MEAN] = {
+            model: source_metric.mean_weights([weights[name].get(model, {}) for name in complete])
+            for model in tidy["model"].unique(maintain_order=True)
+        }
+    schema = SCHEMA | COVARIANCE
+    beside = pl.DataFrame(source_metric.source_rows(evaluations, weights), schema=schema)
+    first = beside.filter(pl.col("outcome") == SOURCE).select("model", "outcome", "covariance")
+    tidy = tidy.join(first, on=["model", "outcome"], how="left", maintain_order="left")
+    whole = whole.with_columns(covariance=pl.lit(None))
+    parts = [
+        part.select(pl.col(name).cast(kind) for name, kind in schema.items())
+        for part in (tidy, beside.filter(pl.col("outcome") != SOURCE), whole)
+    ]
+    return pl.concat(parts)
 
 
 def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
@@ -79,19 +96,17 @@ def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     )
 
 
-def _overall(tidy: pl.DataFrame, relabelled: Collection[str]) -> pl.DataFrame:
+def _complete(tidy: pl.DataFrame, relabelled: Collection[str]) -> list[str]:
+    """The outcomes that the mean is over."""
     rows = tidy.filter(~_of_source())
     elsewhere = ~pl.col("outcome").str.split("/").list.first().is_in(list(relabelled))
     others = rows.filter(elsewhere)
-    complete = (
+    gaps = (
         (rows if others.is_empty() else others)
-        .group_by("outcome")
+        .group_by("outcome", maintain_order=True)
         .agg(pl.col("value").is_null().any().alias("gap"))
-        .filter(~pl.col("gap"))["outcome"]
     )
-    rows = tidy.filter(pl.col("outcome").is_in(complete.implode()))
-    mean = _averaged(rows).with_columns(outcome=pl.lit(MEAN))
-    return mean.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    return gaps.filter(~pl.col("gap"))["outcome"].to_list()
 
 
 def _of_source() -> pl.Expr:
@@ -105,9 +120,15 @@ def outcome_names(tidy: pl.DataFrame) -> list[str]:
 
 
 def source_outcome(tidy: pl.DataFrame, outcome: str) -> str:
-    """The source's outcome to set an outcome beside: on the same classes where that was taken."""
-    own = f"{SOURCE}:{outcome.partition('/')[0]}"
-    return own if (tidy["outcome"] == own).any() else SOURCE
+    """The source's outcome to set an outcome, or a part of one, beside: over the same classes."""
+    names = (f"{SOURCE}:{one}" for one in (outcome, outcome.partition("/")[0]))
+    return next((name for name in names if (tidy["outcome"] == name).any()), SOURCE)
+
+
+def source_covariance(tidy: pl.DataFrame, outcome: str, models: Iterable[str]) -> np.ndarray:
+    """The covariance of the models' errors of the source metric that an outcome is set beside."""
+    rows = tidy.filter(pl.col("outcome") == source_outcome(tidy, outcome))
+    return source_metric.covariance(rows, models)
 
 
 def shown_outcomes(tidy: pl.DataFrame) -> list[str]:

@@ -16,7 +16,13 @@ import polars as pl
 from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import SCORES, target_title
-from stamp.report.outcomes import MEAN, shown_outcomes, source_outcome, values
+from stamp.report.outcomes import (
+    MEAN,
+    shown_outcomes,
+    source_covariance,
+    source_outcome,
+    values,
+)
 
 ABOUT: dict[str, Any] = {
     "models": pl.String,
@@ -36,8 +42,9 @@ CONTROL = "control:"  # columns of the scores that a user asks to control for
 class Paired:
     """One filter, outcome and score: one number per model in each array, NaN where it has none.
 
-    ``source`` is the source metric on the classes that the outcome is scored on; ``n_source`` and
-    ``n_target`` are the fewest images behind a model's values, None where that is not known.
+    ``source`` is the source metric on the classes that the outcome is scored on and
+    ``source_errors`` the covariance of its errors between the models; ``n_source`` and ``n_target``
+    are the fewest images behind a model's values, None where that is not known.
     """
 
     models: str
@@ -48,6 +55,7 @@ class Paired:
     x: np.ndarray
     y: np.ndarray
     source: np.ndarray
+    source_errors: np.ndarray
     parameters: np.ndarray
     temperature: np.ndarray
     others: dict[str, np.ndarray]
@@ -103,6 +111,7 @@ def _paired(
         x=score,
         y=values(data.outcomes, outcome, keys),
         source=values(data.outcomes, source, keys),
+        source_errors=source_covariance(data.outcomes, outcome, keys),
         parameters=_numbers(rows, "parameters"),
         temperature=_numbers(rows, "temperature"),
         others={

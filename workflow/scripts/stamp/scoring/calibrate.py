@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from stamp.core.errors import UserError, suggest
 from stamp.data.views import labels as read_labels
 from stamp.inference.outputs import Outputs
-from stamp.scoring.evaluate import evaluate
+from stamp.scoring.evaluate import LabeledImages, evaluate
 
 Array = NDArray[np.float64]
 
@@ -75,8 +75,8 @@ def calibrate(
     """
     truth = read_labels(held_out.rows, task, classes, where)
     fitted = fit_temperature(held_out.logits, truth, task)
-    domains = held_out.rows["domain"]
-    performance = evaluate(held_out.logits, truth, domains, task, classes, minimum)["value"][0]
+    images = LabeledImages(truth, held_out.rows["domain"])
+    performance = evaluate(held_out.logits, images, task, classes, minimum)["value"][0]
     known = float("nan") if performance is None else performance
     reached = Performance(known, task, len(classes), majority_rate(truth, task))
     excluded = {rule: exclusion(rule, fitted.value, reached, thresholds) for rule in RULES}

@@ -1,9 +1,12 @@
-"""How well a model did on a labeled view: AUROC or top-1 accuracy, overall and by domain."""
+"""How well a model did on a labeled view: AUROC or top-1 accuracy, overall and by domain.
+
+Standard errors are those of sampling clusters of images, such as patients: see :func:`clusters`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +17,16 @@ from stamp.core.errors import UserError, suggest
 from stamp.data.views import labels as read_labels
 from stamp.inference.outputs import merged, present
 from stamp.stats.auroc import MINIMUM, class_aurocs, macro, shortage
+from stamp.stats.clusters import Clusters, proportion_influence, standard_error
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
 AMONG = "among:"  # domains of the source's evaluation: the classes that a target is scored on
+MERGED = "merged:"  # domain of the source's merged classes, which have no part in its macro mean
 MOST_RECALLS = 20_000
 NO_OUTPUT = "the model has no output for it"
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "domain": pl.String,
     "class": pl.String,
     "metric": pl.String,
@@ -32,6 +37,53 @@ SCHEMA = {
     "negatives": pl.Int64,
     "reason": pl.String,
 }
+INFLUENCE: dict[str, Any] = {
+    "influence": pl.List(pl.Float64)
+}  # of each cluster on the value, where that is kept
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledImages:
+    """What is known of a view's images.
+
+    ``labels`` are class numbers [n] (multiclass) or 0, 1 [n, C] (multilabel), NaN where unknown;
+    ``clusters`` number what each image was sampled with, None where each was sampled by itself;
+    ``accepted`` lists the classes that count as right, where that is not the label alone.
+    """
+
+    labels: ArrayLike
+    domains: pl.Series
+    clusters: Clusters | None = None
+    accepted: pl.Series | None = None
+
+    @property
+    def parts(self) -> list[tuple[str, NDArray[np.bool_]]]:
+        """The whole view, then its domains where there are at least two, with their rows."""
+        views = [("all", np.ones(len(self.domains), dtype=bool))]
+        names = sorted(self.domains.drop_nulls().unique().to_list())
+        if "all" in names:
+            raise UserError("a domain is named 'all', which stands for the whole view: rename it")
+        if len(names) > 1:
+            of_row = self.domains.to_numpy()
+            views += [(name, of_row == name) for name in names]
+        return views
+
+    def clusters_of(self, member: NDArray[np.bool_]) -> Clusters | None:
+        """The clusters of some of the images."""
+        return None if self.clusters is None else self.clusters[member]
+
+    def share(self, right: NDArray[np.bool_], member: NDArray[np.bool_]) -> Estimate:
+        """The share of right images among some, with the influence of all clusters of the view."""
+        found = _proportion(right[member], self.clusters_of(member))
+        if found.influence is None:
+            return found
+        if self.clusters is None:
+            every = np.zeros(len(member))
+            every[member] = found.influence
+        else:
+            every = np.zeros(self.clusters.max() + 1)
+            every[: len(found.influence)] = found.influence
+        return replace(found, influence=every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,65 +98,119 @@ class EvaluationSettings:
     among: NDArray[np.int64] | None = None  # class numbers to predict among; None for all
     subsets: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     streamed: bool = False  # the outputs are predictions, not logits
+    influence: bool = False  # whether what each cluster adds to the errors is kept
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with its standard error, over ``n`` labeled images; NaN where it is unknown."""
+    """A value with its standard error, over ``n`` labeled images; NaN where it is unknown.
+
+    ``influence`` is what each cluster adds to the error: the root of its sum of squares is ``se``.
+    """
 
     value: float
     se: float
     n: int
+    influence: Array | None = None
 
 
 def evaluate(
     logits: ArrayLike,
-    labels: ArrayLike,
-    domains: pl.Series,
+    images: LabeledImages,
     task: str,
     classes: Sequence[str],
     minimum: int = MINIMUM,
 ) -> pl.DataFrame:
     """One row per domain and class, the aggregate first.
 
-    ``labels`` are class numbers [n] (multiclass) or 0, 1 [n, C] (multilabel), NaN where unknown.
     Domain ``all`` is the whole view; each domain follows where there are several. The aggregate
     is class ``macro`` (metric ``auroc``) for multilabel and class ``top1`` (metric ``top1``) for
     multiclass, whose classes have their ``recall``. ``n`` counts labeled images, a class of a
     multiclass view its own. A value that cannot be had is null, and ``reason`` says why; for the
     macro mean ``reason`` also names the classes that are not in it. A class without an output (its
-    logits are all NaN) has no AUROC; in a multiclass study it is never predicted.
+    logits are all NaN) has no AUROC; in a multiclass study it is never predicted. ``influence`` is
+    that of the whole view's aggregate and AUROCs.
     """
-    z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    z, y = np.asarray(logits, dtype=np.float64), np.asarray(images.labels, dtype=np.float64)
     there = present(z) if z.size else np.ones(len(classes), dtype=bool)
     absent = ~there if there.any() else np.zeros_like(there)
     if absent.any():
         z = np.where(absent, 0.0 if task == "multilabel" else np.finfo(np.float64).min, z)
-    _check(z, y, domains, task, classes)
+    _check(z, y, images.domains, task, classes)
     if task == "multiclass":
-        return evaluate_predictions(z.argmax(axis=1), y, domains, classes)
+        return evaluate_predictions(z.argmax(axis=1), images, classes)
     rows: list[Row] = []
-    for domain, member in _parts(domains):
-        found = _aurocs(z[member], y[member], classes, minimum, absent)
+    none = {name: NO_OUTPUT for name, gone in zip(classes, absent, strict=True) if gone}
+    for domain, member in images.parts:
+        part = replace(images, labels=y[member], clusters=images.clusters_of(member))
+        found = _aurocs(z[member], part, classes, minimum, none)
         rows.extend({"domain": domain, **row} for row in found)
-    return pl.DataFrame(rows, schema=SCHEMA)
+    return _table(rows)
 
 
 def evaluate_view(
     rows: pl.DataFrame, outputs: np.ndarray, settings: EvaluationSettings, where: str
 ) -> pl.DataFrame:
-    """The evaluation of a view with its rows, from logits or from streamed predictions."""
-    classes = [*settings.classes, *settings.merge]
+    """The evaluation of a view with its rows, from logits or from streamed predictions.
+
+    A merged class that the view has no labels for, as the source has not, is made from its parts:
+    domain ``merged:``, where the model has an output for one of them.
+    """
+    labeled = [name for name in settings.merge if name in rows.columns]
+    classes = [*settings.classes, *labeled]
     check_labeled(rows, settings.labeled, classes, where)
     truth = read_labels(rows, settings.task, classes, where)
+    accepted = rows["accepted"] if "accepted" in rows.columns else None
+    images = LabeledImages(truth, rows["domain"], clusters(rows), accepted)
     if settings.task == "multiclass":
-        return _evaluate_multiclass(rows, outputs, truth, settings)
-    logits = merged(outputs, settings.classes, settings.merge)
-    return evaluate(logits, truth, rows["domain"], "multilabel", classes, settings.minimum)
+        found = _evaluate_multiclass(images, outputs, settings)
+    else:
+        logits = merged(outputs, settings.classes, settings.merge)
+        column = {name: place for place, name in enumerate([*settings.classes, *settings.merge])}
+        there = present(logits)
+        made = [one for one in settings.merge if one not in labeled and there[column[one]]]
+        chosen = logits[:, [column[name] for name in classes]]
+        found = evaluate(chosen, images, "multilabel", classes, settings.minimum)
+        if made:
+            whole = merged_labels(truth, settings.classes, [settings.merge[name] for name in made])
+            one = replace(images, labels=whole, domains=pl.repeat(None, len(rows), eager=True))
+            chosen = logits[:, [column[name] for name in made]]
+            more = evaluate(chosen, one, "multilabel", made, settings.minimum)
+            more = more.filter(pl.col("class") != "macro").with_columns(domain=pl.lit(MERGED))
+            found = pl.concat([found, more])
+    return found if settings.influence else found.drop(*INFLUENCE)
+
+
+def clusters(rows: pl.DataFrame) -> Clusters | None:
+    """The number of each image's cluster: its group; an image without a group is its own.
+
+    None where groups are classes, and say nothing of how images were sampled: where every group is
+    of one label and there are fewer than two groups per label.
+    """
+    if "group" not in rows.columns or rows["group"].null_count() == len(rows):
+        return None
+    known = rows.filter(pl.col("group").is_not_null())
+    if "label" in rows.columns:
+        of_group = known.group_by("group").agg(pl.col("label").drop_nulls().n_unique())
+        if (of_group["label"] <= 1).all() and len(of_group) < 2 * known["label"].n_unique():
+            return None
+    number = rows["group"].rank("dense").cast(pl.Int64) - 1
+    alone = pl.Series(np.arange(len(rows))) + len(rows)  # beyond every group's number
+    found = number.zip_with(rows["group"].is_not_null(), alone)
+    return np.unique(found.to_numpy(), return_inverse=True)[1].astype(np.int64)
+
+
+def merged_labels(labels: Array, classes: Sequence[str], merge: Sequence[Sequence[str]]) -> Array:
+    """Labels of merged classes [n, merged]: 1 where a part is, 0 where all are, NaN otherwise."""
+    columns = []
+    for parts in merge:
+        chosen = labels[:, [list(classes).index(part) for part in parts]]
+        columns.append(np.where((chosen == 1).any(axis=1), 1.0, chosen.max(axis=1)))
+    return np.stack(columns, axis=1)
 
 
 def _evaluate_multiclass(
-    rows: pl.DataFrame, outputs: np.ndarray, truth: Array, settings: EvaluationSettings
+    images: LabeledImages, outputs: np.ndarray, settings: EvaluationSettings
 ) -> pl.DataFrame:
     """Predictions among the classes ``settings.among``; for logits, also on each subset."""
     classes, streamed = settings.classes, settings.streamed
@@ -113,42 +219,38 @@ def _evaluate_multiclass(
     chosen = outputs[:, 0] if streamed else predictions(z, among)
     every = outputs[:, 1] if streamed else z.argmax(axis=1)
     masked = len(among) < len(classes)
-    accepted = rows["accepted"] if "accepted" in rows.columns else None
-    found = evaluate_predictions(
-        chosen, truth, rows["domain"], classes, accepted, every if masked else None
-    )
-    return found if streamed else pl.concat([found, on_subsets(z, truth, settings.subsets)])
+    found = evaluate_predictions(chosen, images, classes, every if masked else None)
+    return found if streamed else pl.concat([found, on_subsets(z, images, settings.subsets)])
 
 
 def evaluate_predictions(
     predicted: ArrayLike,
-    labels: ArrayLike,
-    domains: pl.Series,
+    images: LabeledImages,
     classes: Sequence[str],
-    accepted: pl.Series | None = None,
     of_all: ArrayLike | None = None,
 ) -> pl.DataFrame:
     """As :func:`evaluate` for a multiclass view, from predicted class numbers.
 
-    ``accepted`` lists the classes that count as right for each image, where that is not its label
-    alone. Where predictions were taken among some classes only, ``of_all`` are those among all,
-    and the class ``top1_of_all`` has their accuracy. Recalls of single domains are left out where
-    they would be more than ``MOST_RECALLS``.
+    Where predictions were taken among some classes only, ``of_all`` are those among all, and the
+    class ``top1_of_all`` has their accuracy. Recalls of single domains are left out where they
+    would be more than ``MOST_RECALLS``.
     """
-    y = np.asarray(labels, dtype=np.float64)
-    right = hits(predicted, y, accepted)
-    right_of_all = None if of_all is None else hits(of_all, y, accepted)
-    parts = _parts(domains)
+    y = np.asarray(images.labels, dtype=np.float64)
+    right = hits(predicted, y, images.accepted)
+    right_of_all = None if of_all is None else hits(of_all, y, images.accepted)
+    parts = images.parts
     rows: list[Row] = []
     for domain, member in parts:
         single = domain == "all" or len(parts) * len(classes) <= MOST_RECALLS
-        found = _accuracies(right[member], y[member], classes if single else ())
+        known = member & ~np.isnan(y)
+        why = None if known.any() else "not labeled"
+        found = [_row("top1", "top1", images.share(right, known), reason=why)]
         if right_of_all is not None:
-            known = member & ~np.isnan(y)
-            share = _proportion(right_of_all[known].sum(), int(known.sum()))
-            found.insert(1, _row("top1_of_all", "top1", share))
+            found.append(_row("top1_of_all", "top1", images.share(right_of_all, known)))
+        if single:
+            found += _recalls(right[known], y[known], classes, images.clusters_of(known))
         rows.extend({"domain": domain, **row} for row in found)
-    return pl.DataFrame(rows, schema=SCHEMA)
+    return _table(rows)
 
 
 def hits(predicted: ArrayLike, labels: Array, accepted: pl.Series | None) -> NDArray[np.bool_]:
@@ -169,20 +271,19 @@ def predictions(logits: ArrayLike, among: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def on_subsets(
-    logits: ArrayLike, labels: ArrayLike, subsets: Mapping[str, NDArray[np.int64]]
+    logits: ArrayLike, images: LabeledImages, subsets: Mapping[str, NDArray[np.int64]]
 ) -> pl.DataFrame:
     """Accuracy on the images of each subset of classes, predictions taken among them.
 
     Domain ``among:<name>``: what a target that is scored on those classes alone compares with.
     """
-    y = np.asarray(labels, dtype=np.float64)
+    y = np.asarray(images.labels, dtype=np.float64)
     rows = []
     for name, among in subsets.items():
         member = np.isin(y, among)
-        right = predictions(np.asarray(logits)[member], among) == y[member]
-        share = _proportion(right.sum(), int(member.sum()))
+        share = images.share(predictions(logits, among) == y, member)
         rows.append({"domain": f"{AMONG}{name}", **_row("top1", "top1", share)})
-    return pl.DataFrame(rows, schema=SCHEMA)
+    return _table(rows)
 
 
 def check_labeled(
@@ -215,10 +316,11 @@ def _labeled_classes(rows: pl.DataFrame, classes: Sequence[str]) -> list[str]:
 
 
 def _aurocs(
-    z: Array, labels: Array, classes: Sequence[str], minimum: int, absent: NDArray[np.bool_]
+    z: Array, images: LabeledImages, classes: Sequence[str], minimum: int, none: Mapping[str, str]
 ) -> list[Row]:
-    found = class_aurocs(z, labels)
-    none = {name: NO_OUTPUT for name, gone in zip(classes, absent, strict=True) if gone}
+    """The macro mean, then every class; those of ``none`` have no output, for the reason given."""
+    labels = np.asarray(images.labels, dtype=np.float64)
+    found = class_aurocs(z, labels, images.clusters)
     mean = macro(found, classes, minimum, none)
     labeled = int((~np.isnan(labels)).any(axis=1).sum())
     left_out = _left_out(mean.skipped, len(classes))
@@ -226,23 +328,24 @@ def _aurocs(
     for c, name in enumerate(classes):
         m, n = int(found.positives[c]), int(found.negatives[c])
         why = shortage(m, n, minimum) or none.get(name)
-        value, se = (np.nan, np.nan) if why else (found.auroc[c], found.se[c])
-        rows.append(_row(name, "auroc", Estimate(value, se, m + n), m, n, why))
+        one = Estimate(float(found.auroc[c]), float(found.se[c]), m + n, found.influence[:, c])
+        rows.append(_row(name, "auroc", Estimate(np.nan, np.nan, m + n) if why else one, m, n, why))
     return rows
 
 
-def _accuracies(right: NDArray[np.bool_], labels: Array, classes: Sequence[str]) -> list[Row]:
-    known = ~np.isnan(labels)
-    truth, right = labels[known].astype(np.int64), right[known]
-    n = len(truth)
-    sizes = np.bincount(truth, minlength=len(classes))
-    caught = np.bincount(truth, right, minlength=len(classes))
-    share = _proportion(right.sum(), n)
-    rows = [_row("top1", "top1", share, reason=None if n else "not labeled")]
+def _recalls(
+    right: NDArray[np.bool_], labels: Array, classes: Sequence[str], among: Clusters | None
+) -> list[Row]:
+    """The share of right predictions among the images of every class."""
+    truth, n = labels.astype(np.int64), len(labels)
+    order = np.argsort(truth, kind="stable")
+    ends = np.searchsorted(truth[order], np.arange(len(classes) + 1))
+    rows = []
     for c, name in enumerate(classes):
-        own = int(sizes[c])
-        why = None if own else "no image of this class" if n else "not labeled"
-        rows.append(_row(name, "recall", _proportion(caught[c], own), own, n - own, why))
+        own = order[ends[c] : ends[c + 1]]
+        why = None if len(own) else "no image of this class" if n else "not labeled"
+        share = _proportion(right[own], None if among is None else among[own])
+        rows.append(_row(name, "recall", share, len(own), n - len(own), why))
     return rows
 
 
@@ -263,15 +366,26 @@ def _row(
         "positives": positives,
         "negatives": negatives,
         "reason": reason,
+        "influence": estimate.influence,
     }
 
 
-def _proportion(hits: float, n: int) -> Estimate:
-    """A proportion and its binomial standard error ``sqrt(p (1 - p) / n)``."""
+def _table(rows: list[Row]) -> pl.DataFrame:
+    """The rows with their columns; influences are of the whole view's values alone."""
+    for row in rows:
+        whole = row["metric"] != "recall" and (row["domain"] == "all" or AMONG in row["domain"])
+        kept = row["influence"] if whole else None
+        row["influence"] = None if kept is None else kept.tolist()
+    return pl.DataFrame(rows, schema=SCHEMA | INFLUENCE)
+
+
+def _proportion(hits: NDArray[np.bool_], among: Clusters | None) -> Estimate:
+    """The share of hits with its standard error over clusters."""
+    n = len(hits)
     if not n:
         return Estimate(float("nan"), float("nan"), n)
-    p = float(hits) / n
-    return Estimate(p, float(np.sqrt(p * (1 - p) / n)), n)
+    influence = proportion_influence(hits, among)
+    return Estimate(float(hits.mean()), float(standard_error(influence)), n, influence)
 
 
 def _left_out(skipped: dict[str, str], classes: int) -> str | None:
@@ -283,18 +397,6 @@ def _left_out(skipped: dict[str, str], classes: int) -> str | None:
         by_reason.setdefault(why, []).append(name)
     named = "; ".join(f"{', '.join(names)}: {why}" for why, names in by_reason.items())
     return f"{classes - len(skipped)} of {classes} classes ({named})"
-
-
-def _parts(domains: pl.Series) -> list[tuple[str, NDArray[np.bool_]]]:
-    """The whole view, then its domains where there are at least two, with their rows."""
-    views = [("all", np.ones(len(domains), dtype=bool))]
-    names = sorted(domains.drop_nulls().unique().to_list())
-    if "all" in names:
-        raise UserError("a domain is named 'all', which stands for the whole view: rename it")
-    if len(names) > 1:
-        of_row = domains.to_numpy()
-        views += [(name, of_row == name) for name in names]
-    return views
 
 
 def _check(z: Array, y: Array, domains: pl.Series, task: str, classes: Sequence[str]) -> None:

@@ -1,4 +1,7 @@
-"""Area under the ROC curve by mid-ranks, per class and as a macro mean, with DeLong errors."""
+"""Area under the ROC curve by mid-ranks, per class and as a macro mean, with DeLong errors.
+
+Images may come in clusters, such as patients: errors are then those of sampling clusters.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stamp.stats.clusters import Clusters, small_sample, standard_error, summed
 from stamp.stats.ranks import mid_ranks
 
 Array = NDArray[np.float64]
@@ -18,7 +22,7 @@ MINIMUM = 10
 
 @dataclass(frozen=True, slots=True)
 class ClassAurocs:
-    """AUROC of each class; ``influence`` [n, C] is what each image adds to its sampling error."""
+    """AUROC of each class; ``influence`` [G, C] is what each cluster adds to its sampling error."""
 
     auroc: Array
     se: Array
@@ -47,14 +51,17 @@ def auroc(scores: ArrayLike, labels: ArrayLike) -> float:
     return float(class_aurocs(column, truth).auroc[0])
 
 
-def class_aurocs(scores: ArrayLike, labels: ArrayLike) -> ClassAurocs:
+def class_aurocs(
+    scores: ArrayLike, labels: ArrayLike, clusters: Clusters | None = None
+) -> ClassAurocs:
     """AUROC of each column of ``scores`` [n, C] with labels 0, 1 or NaN (unlabeled).
 
     The standard error is DeLong's (1988) by placement values (Sun & Xu 2014): with r an image's
     mid-rank among all labeled images and q that among those of its own side, a positive has
     ``v = (r - q) / n``, a negative ``v = 1 - (r - q) / m``, and the AUROC A is the mean of v over
     the positives, or over the negatives. With V the variances of v over the positives and over
-    the negatives, ``SE^2 = V_pos / m + V_neg / n``.
+    the negatives, ``SE^2 = V_pos / m + V_neg / n``. With ``clusters``, the number of each image's
+    cluster from 0, it is Obuchowski's (1997): what images add is summed within clusters.
     """
     s, y = _checked(scores, labels)
     positive, negative = (y == 1).T, (y == 0).T
@@ -65,12 +72,11 @@ def class_aurocs(scores: ArrayLike, labels: ArrayLike) -> ClassAurocs:
         area = (np.where(positive, ranks, 0).sum(axis=1) - m * (m + 1) / 2) / (m * n)
         beyond = (ranks - own) / np.where(positive, n[:, None], m[:, None])
         placement = np.where(positive, beyond, 1 - beyond)
-        size = np.where(positive, m[:, None], n[:, None]).astype(np.float64)
-        influence = (placement - area[:, None]) / np.sqrt(size * (size - 1))
-        influence = np.where(positive | negative, influence, 0)
-        se = np.sqrt((influence**2).sum(axis=1))
-    se[(m < 2) | (n < 2)] = np.nan
-    return ClassAurocs(area, se, m, n, influence.T)
+        size = np.where(positive, m[:, None], n[:, None])
+        sides = [small_sample(side.T, clusters)[:, None] for side in (positive, negative)]
+        influence = (placement - area[:, None]) / size * np.where(positive, *sides)
+    influence = summed(np.where(positive | negative, influence, 0).T, clusters)
+    return ClassAurocs(area, standard_error(influence), m, n, influence)
 
 
 def macro(
@@ -84,7 +90,8 @@ def macro(
     Those of ``without`` are left out for the reason given there.
 
     Its standard error takes the correlation of the classes into account, which are scored on the
-    same images: with the influence of image i on class c, ``SE^2 = sum_i (mean_c influence_ic)^2``.
+    same images: with the influence of cluster g on class c,
+    ``SE^2 = sum_g (mean_c influence_gc)^2``.
     """
     reasons = [
         shortage(int(m), int(n), minimum) or without.get(name)
@@ -96,7 +103,7 @@ def macro(
     if not used:
         return Macro(float("nan"), float("nan"), used, skipped)
     mean = found.influence[:, kept].mean(axis=1)
-    return Macro(float(found.auroc[kept].mean()), float(np.sqrt((mean**2).sum())), used, skipped)
+    return Macro(float(found.auroc[kept].mean()), float(standard_error(mean)), used, skipped)
 
 
 def shortage(positives: int, negatives: int, minimum: int) -> str | None:

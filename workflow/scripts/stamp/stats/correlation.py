@@ -53,13 +53,16 @@ class Bootstrap:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """rho of one metric minus rho of another, one entry per target, with interval and p."""
+    """rho of one metric minus rho of another, one entry per target, with interval and p.
+
+    ``draws`` [resamples, targets] are those of a bootstrap.
+    """
 
     difference: Array
     low: Array
     high: Array
     p: Array
-    valid: np.ndarray
+    draws: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +144,25 @@ def bonett_wright_interval(rho: ArrayLike, n: int, level: float = 0.95) -> Inter
 
 
 def paired_bootstrap(
-    x: ArrayLike, y: ArrayLike, resamples: int = 10_000, seed: int = 0
+    x: ArrayLike,
+    y: ArrayLike,
+    resamples: int = 10_000,
+    seed: int = 0,
+    members: np.ndarray | None = None,
 ) -> Bootstrap:
     """rho of each metric [metrics, n] with each target [targets, n] over resamples of the models.
 
     The n models are drawn with replacement, jointly for all metrics and targets, and mid-ranks
-    are those of the resample. A resample in which a side is constant gives NaN.
+    are those of the resample. A resample in which a side is constant gives NaN. Where only some of
+    the models are ``members`` [n], the others are drawn too and left out: bootstraps of the same n
+    and seed draw the same models, whichever of them are members.
     """
     x, y = np.atleast_2d(np.asarray(x, np.float64)), np.atleast_2d(np.asarray(y, np.float64))
     n = x.shape[1]
     if n == 0 or y.shape[1] != n or resamples < 1:
         raise ValueError(f"cannot resample {x.shape} and {y.shape} {resamples} times")
+    kept = np.ones(n, dtype=bool) if members is None else members
+    x, y = x[:, kept], y[:, kept]
     draws = np.empty((resamples, len(x), len(y)))
     x_sorted, y_sorted = Sorted.of(x), Sorted.of(y)
     rows = max(128, CHUNK // (n * (len(x) + len(y))))
@@ -160,7 +171,7 @@ def paired_bootstrap(
         size = min(rows, resamples - start)
         drawn = rng.integers(n, size=(size, n)) + np.arange(0, size * n, n)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
-        draws[start : start + size] = resampled_spearman(x_sorted, y_sorted, counts)
+        draws[start : start + size] = resampled_spearman(x_sorted, y_sorted, counts[:, kept])
     return Bootstrap(
         rho=spearman(x[:, None], y[None]), draws=draws, valid=(~np.isnan(draws)).sum(axis=0)
     )
@@ -206,7 +217,7 @@ def metric_difference(
         low=interval.low,
         high=interval.high,
         p=np.where(valid > 0, np.minimum(1, 2 * tail / (valid + 1)), NAN),
-        valid=valid,
+        draws=draws,
     )
 
 

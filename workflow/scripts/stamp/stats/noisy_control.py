@@ -3,11 +3,14 @@
 Say x is a score, y an outcome and w the measured source metric of the same models. w = t + e: the
 true metric t and an error e of known variance. Given w instead of t, part of what x and y share
 through t is not controlled for, so the plain partial correlation is too high under no effect.
+
+Models measured on the same images share a part of their error, which moves no rank. So the error is
+given by its covariance between models: taken as independent, the correction is too strong.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -20,19 +23,32 @@ from stamp.stats.ranks import Array, centred_ranks, rank_correlation
 
 REMEASURE, SIMULATE = 6, 7  # tags that keep the random streams of one seed apart
 LEAST_RELIABLE = 0.5  # below, most of the control's spread is error and nothing is corrected
-LEVEL = 0.95
 GRID = np.linspace(-1, 1, 17)  # true partial correlations at which data are simulated
 NO_EFFECT = GRID.size // 2
 TOLERANCE = 1e-10  # equal statistics may differ by rounding
 
 
 @dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """How many data sets are simulated; the interval's level, or that p is wanted alone."""
+
+    resamples: int = 999
+    seed: int = 0
+    level: float = 0.95
+    interval: bool = True
+
+
+DEFAULT_SETTINGS = SimulationSettings()
+
+
+@dataclass(frozen=True, slots=True)
 class NoisyControlPartial:
     """A partial Spearman correlation, plain and corrected for the error of its control.
 
-    ``rho`` is the plain value, ``corrected`` the estimate given the true control, with a 95 %
+    ``rho`` is the plain value, ``corrected`` the estimate given the true control, with its
     interval and the two-sided p of no effect. ``reliability`` is the share of the variance of the
-    control's ranks that is not error. ``reason`` says why values are NaN.
+    control's ranks that is not error, ``error`` the typical standard error of a model's control
+    (:func:`error_of_differences`). ``reason`` says why values are NaN.
     """
 
     n: int
@@ -42,6 +58,7 @@ class NoisyControlPartial:
     high: float = NAN
     p: float = NAN
     reliability: float = NAN
+    error: float = NAN
     reason: str = ""
 
 
@@ -94,59 +111,84 @@ def partial_given_noisy_control(
     scores: ArrayLike,
     outcomes: ArrayLike,
     control: ArrayLike,
-    control_se: ArrayLike,
-    resamples: int = 999,
-    seed: int = 0,
+    error: ArrayLike,
+    settings: SimulationSettings = DEFAULT_SETTINGS,
 ) -> NoisyControlPartial:
     """The partial Spearman correlation of scores and outcomes given what the control measures.
 
-    ``control_se`` is the standard error of each model's control. Errors are taken as independent
-    between models and of scores and outcomes. Models measured on the same images share a part of
-    their error, which moves no rank: give the standard error of each model's difference from the
-    mean of the models, or the correction is too strong.
+    ``error`` is the covariance [n, n] of the errors of the models' controls, or their standard
+    errors [n] where errors are independent. They are taken as independent of scores and outcomes.
 
     p and interval refer the observed statistic to data simulated from a Gaussian copula with the
     observed links to the control, its error, and a true partial correlation: none for p, and for
-    the interval all those that a two-sided test of level 5 % does not reject. Models with a NaN
+    the interval all those that a two-sided test at its level does not reject. Models with a NaN
     anywhere are dropped.
     """
-    rows = np.stack([np.asarray(row, float) for row in (scores, outcomes, control, control_se)])
-    rows = rows[:, ~np.isnan(rows).any(axis=0)]
-    if resamples < 1 or not (np.isfinite(rows[3]) & (rows[3] >= 0)).all():
-        raise ValueError(f"{resamples} resamples, or a negative or infinite standard error")
-    x, y, w, se = rows[:, np.lexsort(rows)]  # the order of the models must not matter
+    rows = np.stack([np.asarray(row, np.float64) for row in (scores, outcomes, control)])
+    error = np.asarray(error, np.float64)
+    if error.ndim == 1 and (error < 0).any():
+        raise ValueError("a standard error is negative")
+    shared = np.diag(error**2) if error.ndim == 1 else error
+    keep = np.flatnonzero(~np.isnan([*rows, np.diag(shared)]).any(axis=0))
+    keep = keep[np.lexsort(rows[:, keep])]  # the order of the models must not matter
+    (x, y, w), shared = rows[:, keep], shared[np.ix_(keep, keep)]
+    if not np.isfinite(shared).all():
+        raise ValueError("a standard error or a covariance is not finite")
     plain = partial_spearman(x, y, w, permutations=1)  # for its rho and reason, not its p
+    typical = error_of_differences(shared)
     if plain.reason:
-        return NoisyControlPartial(n=plain.n, reason=plain.reason)
-    reliability = rank_reliability(w, se, resamples, seed)
+        return NoisyControlPartial(n=plain.n, error=typical, reason=plain.reason)
+    reliability = rank_reliability(w, shared, settings.resamples, settings.seed)
     score, outcome, measured = centred_ranks([x, y, w])
     observed = RankCorrelations.of(score, outcome, measured, np.asarray(reliability))
+    found = NoisyControlPartial(plain.n, plain.rho, reliability=reliability, error=typical)
     if reason := _undefined(observed):
-        return NoisyControlPartial(plain.n, plain.rho, reliability=reliability, reason=reason)
-    simulated = _simulated(observed, plain.n, resamples, seed)
-    statistic, corrected = float(observed.statistic), float(observed.corrected)
-    low, high = _limits(statistic, simulated)
-    p = _two_sided_p(statistic, simulated[NO_EFFECT])
-    return NoisyControlPartial(plain.n, plain.rho, corrected, low, high, p, reliability)
+        return replace(found, reason=reason)
+    grid = GRID if settings.interval else GRID[NO_EFFECT : NO_EFFECT + 1]
+    simulated = _simulated(observed, plain.n, grid, settings)
+    statistic = float(observed.statistic)
+    p = _two_sided_p(statistic, simulated[len(grid) // 2])
+    low, high = _limits(statistic, simulated, settings.level) if settings.interval else (NAN, NAN)
+    return replace(found, corrected=float(observed.corrected), low=low, high=high, p=p)
+
+
+def error_of_differences(covariance: Array) -> float:
+    """The typical standard error of a model's value, without what all models share.
+
+    The root of the mean variance of the differences of two models' errors, halved: what
+    independent errors of that size would give. NaN for a single model.
+    """
+    n = len(covariance)
+    if n < 2:
+        return NAN
+    return float(np.sqrt(max(np.trace(covariance) - covariance.sum() / n, 0) / (n - 1)))
 
 
 def rank_reliability(
-    values: ArrayLike, standard_errors: ArrayLike, resamples: int = 999, seed: int = 0
+    values: ArrayLike, error: ArrayLike, resamples: int = 999, seed: int = 0
 ) -> float:
     """Share of the variance of the ranks of measured values that is not measurement error.
 
+    ``error`` is as in :func:`partial_given_noisy_control`.
     2 - 1 / c^2, with c the mean correlation of the values and the same values plus one more error:
     that adds the error's variance s to the variance V, so c^2 = V / (V + s), and the share is
     1 - s / V. c is taken on ranks, as Pearson's (``pearson_of``), so that it holds in a zoo where
     a few weak models have most of the variance and the others differ by little more than noise.
     """
-    values, error = np.asarray(values, np.float64), np.asarray(standard_errors, np.float64)
+    values, error = np.asarray(values, np.float64), np.asarray(error, np.float64)
     if not error.any():
         return 1.0
+    root = np.diag(error) if error.ndim == 1 else _symmetric_root(error)
     rng = np.random.default_rng([seed, REMEASURE])
-    again = values + error * rng.standard_normal((resamples, values.size))
+    again = values + rng.standard_normal((resamples, values.size)) @ root
     c = pearson_of(rank_correlation(centred_ranks(values), centred_ranks(again)).mean())
     return float(2 - 1 / c**2) if c > 0 else -np.inf
+
+
+def _symmetric_root(covariance: Array) -> Array:
+    """The matrix whose square is a covariance; standard normals times it have that covariance."""
+    sizes, directions = np.linalg.eigh(covariance)
+    return directions * np.sqrt(np.maximum(sizes, 0)) @ directions.T
 
 
 def _undefined(found: RankCorrelations) -> str:
@@ -162,19 +204,19 @@ def _undefined(found: RankCorrelations) -> str:
     return ""
 
 
-def _simulated(found: RankCorrelations, n: int, resamples: int, seed: int) -> Array:
+def _simulated(found: RankCorrelations, n: int, grid: Array, settings: SimulationSettings) -> Array:
     """The statistic [grid, resamples] in data with each true partial correlation of the grid."""
     true = found.reliability
     links = pearson_of([found.score_control, found.outcome_control]) / np.sqrt(true)
     score_link, outcome_link = np.clip(links, -1, 1)
-    rng = np.random.default_rng([seed, SIMULATE])
-    t, score_rest, outcome_rest, error = rng.standard_normal((4, resamples, n))
+    rng = np.random.default_rng([settings.seed, SIMULATE])
+    t, score_rest, outcome_rest, error = rng.standard_normal((4, settings.resamples, n))
     control = np.sqrt(true) * t + np.sqrt(1 - true) * error
     score = centred_ranks(score_link * t + np.sqrt(1 - score_link**2) * score_rest)
     reliability = np.maximum(1 - (1 - true) / control.var(axis=1, ddof=1), LEAST_RELIABLE)
     control = centred_ranks(control)
-    statistics = np.empty((GRID.size, resamples))
-    for place, partial in enumerate(GRID):
+    statistics = np.empty((grid.size, settings.resamples))
+    for place, partial in enumerate(grid):
         rest = partial * score_rest + np.sqrt(1 - partial**2) * outcome_rest
         outcome = centred_ranks(outcome_link * t + np.sqrt(1 - outcome_link**2) * rest)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -188,11 +230,11 @@ def _two_sided_p(observed: float, drawn: Array) -> float:
     return min(1.0, float(2 * (1 + min(above, below)) / ((~np.isnan(drawn)).sum() + 1)))
 
 
-def _limits(observed: float, simulated: Array) -> tuple[float, float]:
-    """The least and largest true partial correlation that p <= 1 - LEVEL does not reject."""
+def _limits(observed: float, simulated: Array, level: float) -> tuple[float, float]:
+    """The least and largest true partial correlation that p <= 1 - level does not reject."""
     draws = simulated.shape[1]
-    # the order statistic at which (1 + #) / (B + 1) reaches half of 1 - LEVEL
-    tail = max((1 - LEVEL) / 2 * (draws + 1) - 1, 0) / max(draws - 1, 1)
+    # the order statistic at which (1 + #) / (B + 1) reaches half of 1 - level
+    tail = max((1 - level) / 2 * (draws + 1) - 1, 0) / max(draws - 1, 1)
     # a higher correlation shifts the statistic upwards: what still falls is simulation noise
     small, large = np.maximum.accumulate(quantiles(simulated.T, (tail, 1 - tail)), axis=1)
     return float(np.interp(observed, large, GRID)), float(np.interp(observed, small, GRID))

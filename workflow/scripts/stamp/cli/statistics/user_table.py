@@ -1,8 +1,9 @@
 """A user's own table of models, scores and outcomes, read, checked and shaped like a study.
 
 One row per model. ``model``, ``score`` and ``source_metric`` are required; ``label``, ``family``,
-``objective``, ``regime``, ``parameters``, ``low``, ``high`` (an interval of the score) and
-``excluded`` (why a model is excluded) may be there; every other column of numbers is a target.
+``objective``, ``regime``, ``parameters``, ``low``, ``high`` (an interval of the score),
+``source_metric_se`` (the standard error of the source metric) and ``excluded`` (why a model is
+excluded) may be there; every other column of numbers is a target.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from stamp.stats.ranks import mid_ranks
 REQUIRED = ("model", "score", "source_metric")
 SAID = ("label", "family", "objective", "regime")
 OPTIONAL = ("parameters", "low", "high")  # numbers; a cell may be empty
+SOURCE_SE = "source_metric_se"
 RESERVED = (MEAN, SOURCE)
-NAMED = {*REQUIRED, *SAID, *OPTIONAL, "excluded"}
+NAMED = {*REQUIRED, *SAID, *OPTIONAL, SOURCE_SE, "excluded"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ def read(path: str | Path, controls: Sequence[str] = ()) -> UserTable:
         raise UserError(f"{path}: no target: every further column of numbers is one")
     whole = ["score", "source_metric", *targets, *(one for one in controls if one != "parameters")]
     numbers = {name: _numbers(path, name, columns, True) for name in whole}
-    numbers |= {name: _numbers(path, name, columns, False) for name in OPTIONAL if name in columns}
+    optional = [name for name in (*OPTIONAL, SOURCE_SE) if name in columns]
+    numbers |= {name: _numbers(path, name, columns, False) for name in optional}
+    _check_errors(path, columns["model"], numbers.get(SOURCE_SE, []))
     texts = {name: columns[name] for name in (*SAID, "excluded") if name in columns}
     shown_text.check([*targets, *columns["model"], *chain(*texts.values())], str(path))
     own = [name for name in controls if name != "parameters"]
@@ -110,6 +114,15 @@ def _check_models(path: str | Path, models: list[str]) -> None:
             raise UserError(f"{path}: model '{name}' stands twice")
     if len(models) < FEWEST:
         raise UserError(f"{path}: {len(models)} models, at least {FEWEST} are needed")
+
+
+def _check_errors(path: str | Path, models: list[str], errors: list[float | None]) -> None:
+    for model, error in zip(models, errors, strict=False):  # none where there is no column
+        if error is not None and error < 0:
+            raise UserError(
+                f"{path}: model '{model}', column '{SOURCE_SE}': {error:g} is no standard error: "
+                "it can't be below 0"
+            )
 
 
 def _is_number(cell: str) -> bool:
@@ -153,7 +166,7 @@ def study(own: UserTable, title: str, settings: dict[str, Any], seed: int) -> An
         "relabelled": [],
     }
     table = evaluations(own)
-    unknown = {"se": pl.lit(None, dtype=pl.Float64), "n": pl.lit(None, dtype=pl.Int64)}
+    unknown = {"n": pl.lit(None, dtype=pl.Int64)}
     return AnalysisData(
         scores=board(own),
         outcomes=outcomes(table, texts["outcomes"]).with_columns(**unknown),
@@ -198,7 +211,8 @@ def board(own: UserTable) -> pl.DataFrame:
 
 
 def evaluations(own: UserTable) -> pl.DataFrame:
-    """The source metric and every target as evaluations of the models."""
+    """The source metric, with its standard error where it is known, and every target."""
+    errors = own.numbers.get(SOURCE_SE, [None] * len(own.models))
     views = {SOURCE: "source_metric", **{name: name for name in own.targets}}
     return pl.DataFrame(
         [
@@ -209,11 +223,11 @@ def evaluations(own: UserTable) -> pl.DataFrame:
                 "class": "top1",
                 "metric": "metric" if view == SOURCE else "outcome",
                 "value": value,
-                "se": None,
+                "se": error if view == SOURCE else None,
                 "n": None,
             }
             for view, column in views.items()
-            for model, value in zip(own.models, own.numbers[column], strict=True)
+            for model, value, error in zip(own.models, own.numbers[column], errors, strict=True)
         ],
         schema_overrides={"se": pl.Float64, "n": pl.Int64},
     )

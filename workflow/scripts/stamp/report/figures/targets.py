@@ -100,7 +100,7 @@ def header(data: FigureData, outcome: str, width: float) -> Header:
     if source.rho is not None:
         more = [
             f"source metric {RHO} = {short_number(source.rho)}; "
-            f"partial {short_number(kept.partial)}"
+            f"partial {short_number(kept.partial)}, corrected {short_number(kept.corrected)}"
         ]
     if everyone.n != kept.n and everyone.rho is not None:
         more.append(f"all {everyone.n} models {RHO} = {short_number(everyone.rho)}")
@@ -141,7 +141,7 @@ def _note(data: FigureData, models: pl.DataFrame) -> str:
     note = (
         f"{RHO}: Spearman's rank correlation of STAMP and outcome over the filled marks, p by "
         f"permutation; the source metric's {RHO} is over the same models; partial: given the "
-        "source metric."
+        "source metric, which favours the score, and corrected for that metric's measurement error."
     )
     if data.outcomes["se"].is_not_null().any():
         note = f"Vertical bars: ±1.96 standard errors of the outcome. {note}"

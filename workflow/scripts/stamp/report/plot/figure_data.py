@@ -11,7 +11,7 @@ import polars as pl
 from stamp.config.view_names import SOURCE
 from stamp.report import flags
 from stamp.report.flags import METRICS
-from stamp.report.outcomes import MEAN
+from stamp.report.outcomes import MEAN, outcome_names
 from stamp.report.scoreboard import keeps
 from stamp.report.wording import RHO, short_number
 
@@ -26,6 +26,7 @@ CORRELATIONS = {
     "p_permutation": pl.Float64,
     "reason": pl.String,
     "partial_source": pl.Float64,
+    "partial_source_corrected": pl.Float64,
 }
 
 
@@ -50,6 +51,7 @@ class Rho:
     rho: float | None
     p: float | None
     partial: float | None
+    corrected: float | None
     reason: str
 
 
@@ -102,7 +104,8 @@ def outcome_title(data: FigureData, outcome: str) -> str:
 
 def _mean_title(data: FigureData) -> str:
     """The mean is over the outcomes that every model has: say so where that is not all of them."""
-    rows = data.outcomes.filter(~pl.col("outcome").is_in([SOURCE, MEAN]))
+    own = [name for name in outcome_names(data.outcomes) if name != MEAN]
+    rows = data.outcomes.filter(pl.col("outcome").is_in(own))
     gaps = rows.group_by("outcome").agg(pl.col("value").is_null().any())["value"]
     complete = int((~gaps).sum())
     return (
@@ -133,10 +136,16 @@ def correlation(
         & (pl.col("filter") == which)
     )
     if rows.is_empty():
-        return Rho(0, None, None, None, "not computed")
+        return Rho(0, None, None, None, None, "not computed")
     row = rows.row(0, named=True)
-    partial = None if predictor == SOURCE_METRIC else row["partial_source"]
-    return Rho(row["n"], row["rho"], row["p_permutation"], partial, row["reason"] or "")
+    return Rho(
+        n=row["n"],
+        rho=row["rho"],
+        p=row["p_permutation"],
+        partial=row["partial_source"],  # none of the source metric itself
+        corrected=row["partial_source_corrected"],
+        reason=row["reason"] or "",
+    )
 
 
 def rho_text(found: Rho) -> str:

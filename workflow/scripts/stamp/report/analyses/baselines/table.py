@@ -18,11 +18,17 @@ import polars as pl
 from stamp.config.registries.metrics import METRICS
 from stamp.report import analysis, paired
 from stamp.report.analysis import AnalysisData
+from stamp.report.common_set import adjust
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, outcomes, shown_outcomes, source_outcome, values
 from stamp.report.wording import RHO, number
-from stamp.stats.correlation import FEWEST, metric_difference, paired_bootstrap, percentile_interval
-from stamp.stats.multiple_testing import holm
+from stamp.stats.correlation import (
+    FEWEST,
+    Bootstrap,
+    metric_difference,
+    paired_bootstrap,
+    percentile_interval,
+)
 from stamp.stats.on_the_line import accuracy_on_the_line
 
 STAMP, SOURCE_METRIC, AVERAGE, ON_LINE = "stamp", "source_metric", "average", "on_the_line"
@@ -48,9 +54,8 @@ TABLE = {
     **{
         f"{column}{end}": pl.Float64
         for column in ("minus_stamp", "minus_source")
-        for end in ("", "_low", "_high", "_p", "_holm")
+        for end in ("", "_low", "_high", "_p", "_adjusted")
     },
-    "least_holm": pl.Float64,
     "reason": pl.String,
 }
 MODELS = {
@@ -106,7 +111,7 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
             "outcome": outcome,
             "title": target_title(outcome, data.texts),
         }
-        row |= {**_about(name), "direction": direction[name]}
+        row |= {**about(name), "direction": direction[name]}
         members = common if common is not None and name in shared else known[name]
         if not known[name].any():
             row["reason"] = _reason(data, name)
@@ -163,14 +168,19 @@ def _fill(
     own = [row["predictor"] for row in rows]
     beside = [name for name in (STAMP, SOURCE_METRIC) if not np.isnan(scores[name][members]).any()]
     names = list(dict.fromkeys([*own, *beside]))
-    numbers = _numbers(
-        np.stack([scores[name][members] for name in names]), truth[members], names, data
+    drawn = paired_bootstrap(
+        np.stack([scores[name] for name in names]),
+        truth,
+        data.settings["resamples"],
+        data.seed,
+        members,
     )
+    numbers = _numbers(drawn, names, data.settings["level"])
     for row, found in zip(rows, numbers, strict=False):
         row |= found | {"rho": row["direction"] * found["oriented"]}
 
 
-def _about(name: str) -> dict[str, Any]:
+def about(name: str) -> dict[str, Any]:
     if name in TITLES:
         return {"predictor": name, "name": TITLES[name], "needs": NEEDS[name]}
     metric = next(one for one in METRICS if one.name == name)
@@ -182,22 +192,19 @@ def _reason(data: AnalysisData, name: str) -> str:
     return f"not available: {known[0]}" if len(known) else "not available"
 
 
-def _numbers(
-    scores: np.ndarray, truth: np.ndarray, names: list[str], data: AnalysisData
-) -> list[dict[str, float]]:
+def _numbers(drawn: Bootstrap, names: list[str], level: float) -> list[dict[str, Any]]:
     """Oriented rho, its interval, and its differences from STAMP's and the source metric's."""
-    level = data.settings["level"]
-    drawn = paired_bootstrap(scores, truth, data.settings["resamples"], data.seed)
     interval = percentile_interval(drawn.draws, level)
     rows = []
     for place, name in enumerate(names):
-        row = {"oriented": float(drawn.rho[place, 0])}
+        row: dict[str, Any] = {"oriented": float(drawn.rho[place, 0])}
         row |= {"low": float(interval.low[place, 0]), "high": float(interval.high[place, 0])}
         for other, column in ((STAMP, "minus_stamp"), (SOURCE_METRIC, "minus_source")):
             if other in names and other != name:
                 gap = metric_difference(drawn, place, names.index(other), level)
                 row |= {column: float(gap.difference[0]), f"{column}_p": float(gap.p[0])}
                 row |= {f"{column}_low": float(gap.low[0]), f"{column}_high": float(gap.high[0])}
+                row[f"{column}_draws"] = gap.draws[:, 0]
         rows.append(row)
     return rows
 
@@ -234,10 +241,10 @@ def _averages(rows: list[dict[str, Any]], relabelled: list[str]) -> list[dict[st
 
 
 def table(data: AnalysisData) -> pl.DataFrame:
-    """Every predictor with every outcome under each filter, Holm-corrected within a filter.
+    """Every predictor with every outcome under each filter.
 
-    ``least_holm`` is the least that the smallest corrected p can be, 2 m / (B + 1) of m tests and B
-    resamples: where it is not below 0.05, nothing could be.
+    The p of all differences under a filter are corrected together: its models are drawn jointly for
+    every predictor and outcome (``multiple_testing.max_t``).
     """
     names = shown_outcomes(data.outcomes)
     if not names:
@@ -246,11 +253,7 @@ def table(data: AnalysisData) -> pl.DataFrame:
     for which in (*analysis.FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
         rows = [row for outcome in names for row in compared(data, which, outcome)]
         for column in ("minus_stamp", "minus_source"):
-            p = np.array([row.get(f"{column}_p", np.nan) for row in rows], dtype=float)
-            least = min(1.0, 2 * int((~np.isnan(p)).sum()) / (data.settings["resamples"] + 1))
-            for row, corrected in zip(rows, holm(p), strict=True):
-                row[f"{column}_holm"] = corrected
-                row["least_holm"] = least
+            adjust(rows, column, column)
         every += rows + _averages(rows, data.texts["relabelled"])
     return analysis.frame(every, TABLE)
 
@@ -273,9 +276,9 @@ def sentence(table: pl.DataFrame) -> str:
     place = rows["predictor"].to_list().index(STAMP) + 1 if STAMP in rows["predictor"] else None
     own = rows.filter(pl.col("predictor") == STAMP)["oriented"]
     tested = table.filter(
-        (pl.col("models") == "declared") & pl.col("minus_stamp_holm").is_not_null()
+        (pl.col("models") == "declared") & pl.col("minus_stamp_adjusted").is_not_null()
     )
-    apart = int((tested["minus_stamp_holm"] < 0.05).sum())
+    apart = int((tested["minus_stamp_adjusted"] < 0.05).sum())
     said = (
         f"Of {len(rows)} predictors, {best['name']} has the largest oriented {RHO} on the average "
     )
@@ -286,7 +289,4 @@ def sentence(table: pl.DataFrame) -> str:
     if len(source) and best["predictor"] != SOURCE_METRIC:
         said += f", the source metric has {number(source[0])}"
     tests = f"{apart} of {len(tested)} differences from STAMP have p < 0.05"
-    least = tested["least_holm"].max()
-    if isinstance(least, float) and least >= 0.05:
-        tests += f" (none could: so many tests of so few resamples have p {least:.2g} at the least)"
-    return f"{said}. After Holm's correction {tests}."
+    return f"{said}. Corrected for all tests together, {tests}."

@@ -34,7 +34,7 @@ MODELS = {
     "reason": pl.String,
 }
 NOTHING = "no target has two or more kinds of corruption: domains named kind-severity, as blur-3"
-MEANS = ("value", "rho", "partial", "source_metric_rho")
+MEANS = ("value", "rho", "partial", "partial_corrected", "source_metric_rho")
 
 
 def kinds(data: AnalysisData) -> pl.DataFrame:
@@ -105,8 +105,9 @@ def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     mean |= {name: columns[name].mean() for name in MEANS}
     if len({row["n"] for row in known}) == 1:
         mean["n"] = known[0]["n"]
-    partial = int(columns["partial"].is_not_null().sum())
-    for name, having in (("reason", len(known)), ("partial_reason", partial)):
+    partials = ("partial", "partial_corrected")
+    having_each = {f"{name}_reason": int(columns[name].is_not_null().sum()) for name in partials}
+    for name, having in {"reason": len(known), **having_each}.items():
         if having < len(rows):
             mean[name] = f"over the {having} of {len(rows)} kinds that have it"
     ends = []
@@ -136,6 +137,7 @@ def sentence(table: pl.DataFrame) -> str:
             f"({least['which']}) to {number(most['rho'])} ({most['which']}), and above 0 for "
             f"{positive} of them; that of the source metric is "
             f"{number(mean['source_metric_rho'])} in the mean, and the partial {RHO} given it "
-            f"{number(mean['partial'])}."
+            f"{number(mean['partial'])}, corrected for that metric's error "
+            f"{number(mean['partial_corrected'])}."
         )
     return " ".join(parts)

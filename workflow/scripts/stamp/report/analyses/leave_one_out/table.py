@@ -1,4 +1,8 @@
-"""Whether one model carries a result: rho without each model in turn."""
+"""Whether one model carries a result: rho without each model in turn.
+
+The range of rho, for every score and for the source metric, is in correlations.csv (``loo_low``,
+``loo_high``); here is what the single models do to it.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +21,10 @@ TABLE = {
     **paired.ABOUT,
     "n": pl.Int64,
     "rho": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "largest_change": pl.Float64,
     "most_influential": pl.String,
     "label": pl.String,
     "rho_without": pl.Float64,
     "largest_p_asymptotic": pl.Float64,
-    "source_metric_rho": pl.Float64,
-    "source_metric_low": pl.Float64,
-    "source_metric_high": pl.Float64,
     "reason": pl.String,
 }
 MODELS = {
@@ -62,10 +60,10 @@ def models(data: AnalysisData) -> pl.DataFrame:
 
 
 def table(data: AnalysisData) -> pl.DataFrame:
-    """The range of rho over all models but one, and the model whose absence moves it the most.
+    """The model whose absence moves rho the most, and rho without it.
 
-    ``largest_p_asymptotic`` is the largest p of t with n - 3 degrees of freedom among them: what
-    the weakest of these results would be reported with.
+    ``largest_p_asymptotic`` is the largest p of t with n - 3 degrees of freedom without one model:
+    what the weakest of these results would be reported with.
     """
     rows = [{**one.about, **_row(data, one)} for one in paired.pairings(data)]
     return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
@@ -81,46 +79,28 @@ def _row(data: AnalysisData, one: Paired) -> dict[str, Any]:
         return {"n": n, "reason": "the score or the outcome is the same for all models"}
     which, rho = found.most_influential, analysis.rank_correlation(x, y)
     key = [one.keys[at] for at in np.flatnonzero(known)][which]
-    row: dict[str, Any] = {
+    return {
         "n": n,
         "rho": rho,
-        "low": found.low,
-        "high": found.high,
-        "largest_change": float(np.nanmax(np.abs(found.rho - rho))),
         "most_influential": key,
         "label": data.models[key]["label"],
         "rho_without": float(found.rho[which]),
         "largest_p_asymptotic": float(np.nanmax(asymptotic_p(found.rho, n - 1))),
     }
-    both = one.known(one.source)
-    other = without_each(one.source[both], one.y[both])
-    if other is not None:
-        row |= {
-            "source_metric_rho": analysis.rank_correlation(one.source[both], one.y[both]),
-            "source_metric_low": other.low,
-            "source_metric_high": other.high,
-        }
-    return row
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """The range for each outcome, and who moves it."""
+    """Who moves each outcome's rho the most, where to, and the weakest result without one model."""
     if reason := analysis.why(table):
         return f"No model could be left out: {reason}."
-    parts = []
-    for row in paired.spoken(table).iter_rows(named=True):
-        if row["rho"] is None:
-            parts.append(f"{row['title']}: {row['reason']}.")
-            continue
-        words = (
-            f"{row['title']}: {RHO} = {number(row['rho'])} over {row['n']} models, "
-            f"{number(row['low'])} to {number(row['high'])} when one is left out; "
-            f"{row['label']} moves it the most, to {number(row['rho_without'])}"
-        )
-        if row["source_metric_low"] is not None:
-            words += (
-                f". The source metric's is {number(row['source_metric_rho'])}, "
-                f"{number(row['source_metric_low'])} to {number(row['source_metric_high'])}"
-            )
-        parts.append(words + ".")
-    return " ".join(parts)
+    return " ".join(_words(row) for row in paired.spoken(table).iter_rows(named=True))
+
+
+def _words(row: dict[str, Any]) -> str:
+    if row["rho"] is None:
+        return f"{row['title']}: {row['reason']}."
+    return (
+        f"{row['title']}: {RHO} = {number(row['rho'])} over {row['n']} models; {row['label']} "
+        f"moves it the most, to {number(row['rho_without'])}; the largest p without one model is "
+        f"{number(row['largest_p_asymptotic'])}."
+    )

@@ -77,7 +77,8 @@ def _head(rows: pl.DataFrame, outcome: str, width: float) -> Header:
     one = own.row(0, named=True)
     words = (
         f"{RHO} = {short_number(one['rho'])}, n = {one['n']}, {short_p(one['p'])}; "
-        f"partial {short_number(one['partial'])}"
+        f"partial {short_number(one['partial'])}, corrected "
+        f"{short_number(one['partial_corrected'])}"
     )
     return Header(
         style.wrapped(one["title"], width, style.BODY, "bold"),

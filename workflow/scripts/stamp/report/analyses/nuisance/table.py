@@ -56,6 +56,7 @@ def sentence(table: pl.DataFrame) -> str:
     for one in rows.iter_rows(named=True):
         words += (
             f" The ratio and {one['title']}: {RHO} = {number(one['rho'])} ({p_text(one['p'])}, "
-            f"n = {one['n']}; partial, given the source metric, {number(one['partial'])})."
+            f"n = {one['n']}; partial, given the source metric, {number(one['partial'])}, "
+            f"corrected for that metric's error {number(one['partial_corrected'])})."
         )
     return words

@@ -2,7 +2,8 @@
 
 The question of the paper's partial correlations: is the score more than the source metric, or the
 size of a model, under another name? Everything is on ranks, so a parameter count and its logarithm
-are the same control.
+are the same control. The source metric is measured with error, so the partial given it alone also
+comes corrected for that.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report import analysis, paired
+from stamp.report import analysis, corrected_partial, paired
 from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import values
 from stamp.report.paired import Paired
 from stamp.report.wording import RHO, number, p_text
 from stamp.stats.correlation import bonett_wright_interval
+from stamp.stats.noisy_control import SimulationSettings
 from stamp.stats.partial_correlation import partial_spearman
 from stamp.stats.ranks import spearman
 
@@ -33,12 +35,12 @@ TABLE = {
     "df": pl.Int64,
     "rho": pl.Float64,
     "partial": pl.Float64,
-    "kendall": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
     "p": pl.Float64,
     "p_method": pl.String,
     "p_asymptotic": pl.Float64,
+    **corrected_partial.COLUMNS,
     "reason": pl.String,
 }
 MODELS = {
@@ -73,28 +75,14 @@ def _varies(row: np.ndarray) -> bool:
     return bool(known.size and (known != known[0]).any())
 
 
-def kendall(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
-    """Partial rank correlation by Kendall's formula, one control [k, n] after the other.
-
-    ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``, in which every r is itself given the
-    controls before z. NaN where one of them is determined by the others.
-    """
-    r = spearman(np.stack([x, y, *given])[:, None], np.stack([x, y, *given])[None])
-    for z in range(len(r) - 1, 1, -1):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.sqrt(1 - r[:z, z] ** 2)
-            r = (r[:z, :z] - np.outer(r[:z, z], r[:z, z])) / np.outer(scale, scale)
-    return float(r[0, 1])
-
-
 def partial_row(
     x: np.ndarray, y: np.ndarray, given: np.ndarray, settings: dict[str, Any], seed: int
 ) -> dict[str, Any]:
     """Rho of x and y, and given the controls [k, n], over the models that have all of them.
 
-    ``partial`` is of residuals of ranks, ``kendall`` the same by Kendall's formula. The interval is
-    Bonett and Wright's with n - k in the place of n; p is Freedman and Lane's permutation p,
-    ``p_asymptotic`` that of t with n - 2 - k degrees of freedom.
+    ``partial`` is of residuals of ranks. The interval is Bonett and Wright's with n - k in the
+    place of n; p is Freedman and Lane's permutation p, ``p_asymptotic`` that of t with n - 2 - k
+    degrees of freedom.
     """
     both = ~np.isnan(np.vstack([x, y, given])).any(axis=0)
     x, y, given = x[both], y[both], given[:, both]
@@ -112,8 +100,16 @@ def partial_row(
     }
     if not found.reason:
         ends = bonett_wright_interval(found.rho, found.n - len(given), settings["level"])
-        row |= {"kendall": kendall(x, y, given), "low": float(ends.low), "high": float(ends.high)}
+        row |= {"low": float(ends.low), "high": float(ends.high)}
     return row
+
+
+def corrected_row(one: Paired, data: AnalysisData) -> dict[str, Any]:
+    """The partial given the source metric, corrected for that metric's measurement error."""
+    settings = SimulationSettings(seed=data.seed, level=data.settings["level"])
+    return corrected_partial.corrected_partial(
+        one.x, one.y, one.source, one.source_errors, settings
+    )
 
 
 def models(data: AnalysisData) -> pl.DataFrame:
@@ -138,6 +134,8 @@ def table(data: AnalysisData) -> pl.DataFrame:
         settings = dict(data.settings)
         for name, given in controls(one).items():
             found = partial_row(one.x, one.y, given, settings, data.seed)
+            if name == SOURCE_METRIC:
+                found |= corrected_row(one, data)
             rows.append({**one.about, "controls": name, **found})
         found = partial_row(one.source, one.y, one.x[None], settings, data.seed)
         about = {**one.about, "score": SOURCE_METRIC, "controls": one.score}
@@ -146,7 +144,10 @@ def table(data: AnalysisData) -> pl.DataFrame:
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """The partial given the source metric, given parameters too, and the other way round."""
+    """The partial given the source metric, given parameters too, and the other way round.
+
+    The plain partial given the source metric favours the score: the corrected one stands beside it.
+    """
     if reason := analysis.why(table):
         return f"No partial correlations: {reason}."
     turned = {
@@ -160,7 +161,7 @@ def sentence(table: pl.DataFrame) -> str:
         by_name = {row["controls"]: row for row in rows.iter_rows(named=True)}
         one = by_name[SOURCE_METRIC]
         words = f"{one['title']}: {RHO} = {number(one['rho'])} (n = {one['n']})"
-        words += f", given the source metric {_partial(one)}"
+        words += f", given the source metric {_partial(one)}, {_corrected(one)}"
         if both := by_name.get(f"{SOURCE_METRIC}{AND}{PARAMETERS}"):
             words += f", given parameters too {_partial(both)}"
         words += f"; the source metric's, given STAMP, {_partial(turned[outcome])}"
@@ -172,3 +173,10 @@ def _partial(row: dict[str, Any]) -> str:
     if row["partial"] is None:
         return f"undefined: {row['reason']}"
     return f"{number(row['partial'])} ({p_text(row['p'])}, df = {row['df']})"
+
+
+def _corrected(row: dict[str, Any]) -> str:
+    if row["corrected"] is None:
+        return f"not corrected for that metric's error ({row['corrected_reason']})"
+    value = f"{number(row['corrected'])} ({p_text(row['corrected_p'])})"
+    return f"corrected for that metric's error {value}"

@@ -24,7 +24,7 @@ from stamp.report.analyses.baselines.table import (
 )
 from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, shown_outcomes, source_outcome, values
+from stamp.report.outcomes import MEAN, by_model, shown_outcomes, source_outcome, values
 from stamp.report.wording import number
 from stamp.stats.correlation import FEWEST, percentile_interval
 from stamp.stats.regret import Regret, Resampling, close_pairs, regret
@@ -125,8 +125,9 @@ def _of_outcome(data: AnalysisData, outcome: str) -> list[dict[str, Any]]:
 def _close(data: AnalysisData, outcome: str, keys: list[str]) -> tuple[np.ndarray, Any]:
     """The source metric of the models, and within how much of it two are close."""
     beside = source_outcome(data.outcomes, outcome)
-    error = values(data.outcomes, beside, keys, "se")
-    return values(data.outcomes, beside, keys), POINT if np.isnan(error).any() else error
+    rows = data.outcomes.filter(pl.col("outcome") == beside)
+    error = by_model(rows, keys, "se")
+    return by_model(rows, keys), POINT if np.isnan(error).any() else error
 
 
 def _rows(cost: Regret, names: list[str], level: float) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """Whether the score knows what the source metric leaves over: its rho with the residuals.
 
 The paper's "average line" is not defined there. Here a residual is that of probit(outcome) from the
-line on probit(source metric) through all other models (leave one out), one line per outcome.
+line on probit(source metric) through all other models (leave one out), one line per outcome. As a
+partial correlation does, it favours the score where the source metric is measured with error.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def sentence(table: pl.DataFrame) -> str:
         return f"No residuals: {reason}."
     lead = (
         "Residual: of probit(outcome) from its line on probit(source metric) through all other "
-        "models."
+        "models. The measurement error of the source metric favours the score here, uncorrected."
     )
     return " ".join([lead, *(_words(row) for row in paired.spoken(table).iter_rows(named=True))])
 
