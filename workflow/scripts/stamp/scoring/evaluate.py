@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stamp.core.errors import UserError, suggest
 from stamp.data.views import labels as read_labels
-from stamp.inference.outputs import merged, present
+from stamp.inference.outputs import merged, merged_labels, present
 from stamp.stats.auroc import MINIMUM, class_aurocs, macro, shortage
 from stamp.stats.clusters import Clusters, proportion_influence, standard_error
 
@@ -198,15 +198,6 @@ def clusters(rows: pl.DataFrame) -> Clusters | None:
     alone = pl.Series(np.arange(len(rows))) + len(rows)  # beyond every group's number
     found = number.zip_with(rows["group"].is_not_null(), alone)
     return np.unique(found.to_numpy(), return_inverse=True)[1].astype(np.int64)
-
-
-def merged_labels(labels: Array, classes: Sequence[str], merge: Sequence[Sequence[str]]) -> Array:
-    """Labels of merged classes [n, merged]: 1 where a part is, 0 where all are, NaN otherwise."""
-    columns = []
-    for parts in merge:
-        chosen = labels[:, [list(classes).index(part) for part in parts]]
-        columns.append(np.where((chosen == 1).any(axis=1), 1.0, chosen.max(axis=1)))
-    return np.stack(columns, axis=1)
 
 
 def _evaluate_multiclass(
