@@ -364,7 +364,7 @@ def test_a_named_selection_is_compared_like_a_backbone_and_beside_it() -> None:
     assert set(models.filter(pl.col("stratum") == title)["model"]) == set(SIX)
     assert models.filter(pl.col("stratum") != title).equals(backbones.models(plain))
     figure = FIGURES["backbones"].draw(table, models, data.texts)
-    assert set(artists(axes_of(figure, f"{title}:vindr"), "point")) == set(SIX)
+    assert set(points_of(axes_of(figure, f"{title}:vindr"))) == set(SIX)
     some = study(keys=SIX[:4])
     some = replaced(some, options={"selections": {"a list": [*SIX, "resnet18"]}})
     assert backbones.shared(some)["a list"] == SIX[:4], "those that the study scores"

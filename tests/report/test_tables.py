@@ -127,7 +127,13 @@ def test_a_model_for_reference_is_shown_and_not_counted_whatever_the_rules_say()
     calibration = {"value": 1, "bound": None, "excluded": dict.fromkeys(("temperature", "chance"))}
     none = pl.DataFrame(schema={"target": pl.String, "domain": pl.String, "stamp": pl.Float64})
     made = [
-        scoreboard.model_row(rows, calibration, none, "temperature", (), reason)
+        scoreboard.model_row(
+            rows,
+            calibration,
+            none,
+            at_home(0.9),
+            scoreboard.Declared("temperature", 0.95, for_reference=reason),
+        )
         for reason in (None, "shown for reference")
     ]
     found = scoreboard.scoreboard(made)
@@ -136,7 +142,8 @@ def test_a_model_for_reference_is_shown_and_not_counted_whatever_the_rules_say()
     assert kept["all"] == kept["temperature"] == kept["chance"] == [True, True]
     assert found["excluded"].to_list() == [None, "shown for reference"]
     calibration["excluded"]["temperature"] = "T is 5"
-    row = scoreboard.model_row(rows, calibration, none, "temperature", (), "shown for reference")
+    declared = scoreboard.Declared("temperature", 0.95, for_reference="shown for reference")
+    row = scoreboard.model_row(rows, calibration, none, at_home(0.9), declared)
     assert row["excluded"] == "T is 5", "what was measured comes first"
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from stamp.scoring.stamp import Array
 
 Indices = NDArray[np.int64]
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +224,13 @@ class RandomPairs:
         return round(replace(self, cells=cells)._pairs(one, one)[1, 0])
 
     def total(self, ends: Array, weights: Array) -> Array:
-        """AV in each resample, for the weights ``ends`` of an image of each cell."""
+        """AV in each resample, for the weights ``ends`` of an image of each cell.
+
+        NaN where no pair is left; what rounding leaves of none is far below one of all pairs.
+        """
         distances, number = self._pairs(ends, weights[self.cells.unit])
-        return np.divide(distances, number, out=np.full_like(number, np.nan), where=number > 0)
+        there = number > ROUNDING * np.square(self.cells.mass @ ends)
+        return np.divide(distances, number, out=np.full_like(number, np.nan), where=there)
 
     def _pairs(self, ends: Array, weights: Array) -> Array:
         """Squared distances and numbers of the pairs, both summed, [2, resamples]."""

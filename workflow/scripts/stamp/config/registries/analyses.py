@@ -61,6 +61,7 @@ ANALYSES: dict[str, Analysis] = {
     "power": Analysis(),
     "probit": Analysis(options=("equivalence",)),
     "regimes": Analysis(),
+    "regret": Analysis(reads=("metrics",)),
     "residuals": Analysis(),
     "seeds": Analysis(profile="seeds"),
     "strata": Analysis(reads=("evaluations",)),

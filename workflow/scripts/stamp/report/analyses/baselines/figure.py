@@ -16,7 +16,7 @@ from stamp.report.plot import style
 from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.wording import MINUS, RHO, inside, level_text, models_text, short_number
 
-ROW, BARS = 0.18, 1.7  # inches: a row, the bars
+ROW, BARS = 0.16, 1.7  # inches: a row, the bars
 LONGEST = 1.5  # inches: the widest name of a column, which stands upright
 WIDEST = 0.9  # inches: a column of the heat map at the most
 SUBTITLE = f"Oriented {RHO} of each predictor with each outcome, over one common set of models"
