@@ -8,6 +8,7 @@ grid come from the page's style sheet, which knows light, dark and print.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,8 +17,9 @@ import polars as pl
 
 from stamp.report.page.study_page import StudyPage
 
+GREY = "#8c8c8c"
 # Okabe & Ito (2008), without black and yellow: neither is seen on both a dark and a light page.
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#8c8c8c"]
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", GREY]
 SHAPES = [
     "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left",
     "triangle-right",
@@ -26,6 +28,7 @@ PICKED = "indexof(picks, datum.model) >= 0"
 MOST_RANKED = 40  # models of the heat map
 MOST_CURVES = 60
 NUMBER = ".3f"
+FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 
 Specification = dict[str, Any]
 
@@ -34,8 +37,9 @@ def charts(page: StudyPage) -> dict[str, Specification]:
     """The charts that this study has something for, by the name of their place in the page."""
     found = {}
     if page.outcomes:
-        found["stamp-outcome"] = against("STAMP", "score")
-        found["source-outcome"] = against(f"source {page.source_metric}", "source")
+        common = [name for name, _ in Counter(row["objective"] for row in page.models).most_common()]
+        found["stamp-outcome"] = against("STAMP", "score", common)
+        found["source-outcome"] = against(f"source {page.source_metric}", "source", common)
     if page.tables.outranks is not None and len(ranked(page)) > 1:
         found["outranks"] = outranks(ranked(page))
     if baselines_rows(page):
@@ -76,8 +80,14 @@ def finished(chart: alt.LayerChart, target: str) -> Specification:
     signals = [alt.param(name="target", value=target), alt.param(name="picks", value=[])]
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     chart = chart.add_params(*signals).properties(width="container", autosize=fit)
-    look = chart.configure(background="transparent", font="system-ui, sans-serif", padding=2)
-    return look.configure_view(stroke=None).to_dict()
+    look = chart.configure(background="transparent", font=FONT, padding=2)
+    sizes = {"labelFontSize": 12, "titleFontSize": 12}
+    return (
+        look.configure_view(stroke=None)
+        .configure_axis(**sizes, titleFontWeight="normal", titlePadding=8, labelOverlap="greedy")
+        .configure_legend(**sizes, titleFontWeight="normal", symbolBaseFillColor=GREY)
+        .to_dict()
+    )
 
 
 # --- score against outcome ------------------------------------------------------------------------
@@ -98,7 +108,7 @@ def values_rows(page: StudyPage) -> list[dict[str, Any]]:
     return rows
 
 
-def against(title: str, x: str) -> alt.LayerChart:
+def against(title: str, x: str, objectives: Sequence[str]) -> alt.LayerChart:
     """A score (or the source metric) against the outcome that the menu shows."""
     wanted = ["name", "family", "objective", "regime", "place", "counted", "score", "low", "high"]
     wanted += ["source", "source_low", "source_high", "flags"]
@@ -123,9 +133,8 @@ def against(title: str, x: str) -> alt.LayerChart:
     across = alt.X("at:Q", title=title, scale=alt.Scale(zero=False, nice=True))
     up = alt.Y("value:Q", title="on the target", scale=alt.Scale(zero=False, nice=True))
     faint = alt.condition(PICKED, alt.value(0.9), alt.value(0.35))
-    colour = alt.Color(
-        "objective:N", title="objective", scale=alt.Scale(range=COLOURS), legend=_legend()
-    )
+    paints = alt.Scale(domain=list(objectives), range=COLOURS)
+    colour = alt.Color("objective:N", title="objective", scale=paints, legend=_legend())
     side = base.mark_rule(strokeWidth=1.2, aria=False).encode(
         x=alt.X(f"{low}:Q", title=title), x2=f"{high}:Q", y=up, color=colour, opacity=faint
     )
@@ -139,6 +148,7 @@ def against(title: str, x: str) -> alt.LayerChart:
         shape=alt.Shape(
             "family:N", title="family", scale=alt.Scale(range=SHAPES), legend=_legend()
         ),
+        stroke=alt.Stroke("objective:N", title="objective", scale=paints, legend=_legend()),
         fillOpacity=alt.condition("datum.counted", alt.value(0.9), alt.value(0)),
         opacity=alt.condition(legend, alt.value(1), alt.value(0.12)),
         size=alt.condition(PICKED, alt.value(210), alt.value(80)),
@@ -157,7 +167,7 @@ def against(title: str, x: str) -> alt.LayerChart:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="bottom", columns=4, symbolLimit=12, labelLimit=170, titleLimit=200)
+    return alt.Legend(orient="bottom", columns=3, symbolLimit=12, labelLimit=150, direction="vertical")
 
 
 # --- who outranks whom ----------------------------------------------------------------------------
@@ -187,6 +197,7 @@ def outranks(models: Sequence[dict[str, Any]]) -> alt.LayerChart:
     """How often the model of the row is above that of the column, over the bootstrap draws."""
     order = [row["name"] for row in models]
     axis: dict[str, Any] = {"labelLimit": 150, "ticks": False, "domain": False, "title": None}
+    axis["labelOverlap"] = False
     base = alt.Chart(alt.NamedData(name="outranks"))
     cells = base.mark_rect(stroke=None).encode(
         x=alt.X("b:N", sort=order, axis=alt.Axis(labelAngle=-50, **axis)),
@@ -241,13 +252,17 @@ def baselines(number: int) -> alt.LayerChart:
     base = alt.Chart(alt.NamedData(name="baselines")).transform_filter("datum.outcome === target")
     order = alt.EncodingSortField("rho", op="max", order="descending")
     name = alt.Y(
-        "name:N", sort=order, axis=alt.Axis(labelLimit=190, title=None, ticks=False, domain=False)
+        "name:N",
+        sort=order,
+        axis=alt.Axis(
+            labelLimit=190, title=None, ticks=False, domain=False, labelOverlap=False
+        ),
     )
     kinds = ["STAMP", "source metric", "other predictors"]
     colour = alt.Color(
         "kind:N",
         title=None,
-        scale=alt.Scale(domain=kinds, range=["#D55E00", "#0072B2", "#8c8c8c"]),
+        scale=alt.Scale(domain=kinds, range=["#D55E00", "#0072B2", GREY]),
         legend=alt.Legend(orient="top"),
     )
     title = "Spearman's ρ with the outcome, oriented"

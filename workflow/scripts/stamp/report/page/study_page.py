@@ -50,6 +50,7 @@ class StudyTables:
     pairs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by model
     thumbnails: pl.DataFrame | None = None
     sentences: Mapping[str, str] = field(default_factory=dict)  # by analysis
+    metadata: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of logits, by model
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class StudyFacts:
     command: str = ""
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    made_images: bool = False  # whether the source was generated, or is part of a package
 
 
 @dataclass(frozen=True, slots=True)
