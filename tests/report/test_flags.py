@@ -52,7 +52,7 @@ DEFECTS = [
     ({"groups": 12}, "few", "12 groups"),
     ({"n_semantic": 97}, "few", "97 pairs"),
     ({"kind": "class", "groups": 3, "images": 20}, "few", "20 images"),
-    ({"trained_on": None}, "training_unknown", "Nobody said"),
+    ({"trained_on": None}, "training_unknown", "trained on"),
 ]  # fmt: skip
 
 

@@ -280,4 +280,13 @@ class Study:
             "texts": self.texts,
             "configuration": self.document,
             "made_images": self.made_images,
+            "scoring": {
+                "data": self.name,
+                "task": self.task,
+                "classes": self.classes,
+                "semantic": self.pairs.semantic,
+                "split": self.pairs.split,
+                "level": self.statistics.level,
+                "scaled": self.calibration.scale,
+            },
         }

@@ -22,7 +22,7 @@ COLUMNS = (
     "temperature", "temperature_bound", "missing", "contaminated", "kind", "groups", "images",
     "n_semantic",
 )  # fmt: skip
-METRICS = {"auroc": "macro-AUROC", "top1": "accuracy"}
+METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,8 @@ _FLAGS = (
         "training_unknown",
         "caution",
         "training data not known",
-        "Nobody said what the model was trained on. If it has seen these images or patients, score "
-        "and source metric are too good.",
+        "If the model has seen these images or patients in training, score and source metric are "
+        "too good, and nothing here would show it.",
         "Say it: `trained_on` in the zoo, `--trained-on` of audit-model.",
     ),
 )
@@ -212,8 +212,7 @@ def _leakage(row: Row) -> Told:
     if not row.get("leakage"):
         return None
     seen = row.get("trained_on")
-    what = f" ({seen})" if seen else ""
-    return "leakage", f"It was trained on images or groups that the pairs come from{what}."
+    return "leakage", f"It was trained on {seen or 'what it is scored on'}."
 
 
 def _identical(row: Row) -> Told:
@@ -224,9 +223,9 @@ def _identical(row: Row) -> Told:
 
 
 def _hard(row: Row) -> Told:
-    if not row.get("hard"):
+    if not row.get("hard") or row.get("degenerate"):
         return None
-    told = "Its outputs are zeros and ones before any scaling: saturated."
+    told = "More than 99 % of the images have exact zeros and ones, before any scaling."
     return "hard predictions (saturated before scaling)", told
 
 
@@ -288,7 +287,7 @@ def _few(row: Row) -> Told:
 def _training_unknown(row: Row) -> Told:
     if "trained_on" not in row or row["trained_on"] is not None or row.get("leakage"):
         return None
-    return "training data not known", "Nobody said which of the source's splits it was trained on."
+    return "training data not known", "Nothing says what it was trained on."
 
 
 def _number(row: Row, name: str) -> float | None:

@@ -11,6 +11,7 @@ import yaml
 
 from stamp import __version__
 from stamp.core.artifacts import array_metadata, check_metadata, read_json, read_table
+from stamp.report.card import Scoring
 from stamp.report.page.study_page import StudyFacts, StudyTables
 
 PACKAGES = ("numpy", "polars", "scipy", "snakemake")
@@ -57,6 +58,8 @@ def study_facts(params: Any) -> StudyFacts:
         seed=seed,
         versions={"stamp": __version__, **{package: version(package) for package in PACKAGES}},
         made_images=facts["made_images"],
+        scoring=Scoring(seed=seed, **facts["scoring"]),
+        results=params.results,
     )
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from stamp.config.view_names import SOURCE
 from stamp.report import flags
+from stamp.report.card import Scoring
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, shown_outcomes
 from stamp.report.page.answer import Answer, Track, answer, standing
@@ -64,6 +65,8 @@ class StudyFacts:
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     made_images: bool = False  # whether the source was generated, or is part of a package
+    scoring: Scoring | None = None  # None where models were not scored here
+    results: str = "results"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@
     return node;
   }
   const number = (value, digits = 3) => value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−");
-  const percent = (value) => value === null || value === undefined ? "–" : (100 * value).toFixed(value < 0.1 ? 1 : 0) + " %";
+  const percent = (value) => value === null || value === undefined ? "–" : parseFloat((100 * value).toFixed(value < 0.1 ? 1 : 0)) + " %";
+  const prose = (text) => text.split("`").map((part, place) => place % 2 ? make("code", {}, part) : part);
 
   // --- charts ---
   function draw(name) {
@@ -139,9 +140,9 @@
   function outputsTable(pair) {
     const body = pair.outputs.map((one) => make("tr", {}, make("th", { scope: "row" }, one.class),
       make("td", { class: "num" }, number(one.a, 2)), make("td", { class: "num" }, number(one.b, 2)), make("td", { class: "num" }, percent(one.share))));
-    return make("table", {}, make("caption", { class: "hidden-text" }, "Outputs of the model for both images"),
+    return make("table", {}, make("caption", { class: "hidden-text" }, "The outputs that moved most: first and second image, and their share of the squared distance"),
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "output"), make("th", { scope: "col", class: "num" }, "first"),
-        make("th", { scope: "col", class: "num" }, "second"), make("th", { scope: "col", class: "num" }, "moved"))), make("tbody", {}, ...body));
+        make("th", { scope: "col", class: "num" }, "second"), make("th", { scope: "col", class: "num" }, "share"))), make("tbody", {}, ...body));
   }
   function picture(pair, which) {
     const address = pair.images ? data.pictures[pair.images[which]] : undefined;
@@ -154,7 +155,7 @@
   }
   function pairBox(pair) {
     return make("article", { class: "pair" }, make("div", { class: "images" }, picture(pair, 0), picture(pair, 1)),
-      make("p", {}, "Squared distance " + number(pair.squared) + ", " + percent(pair.share) + " of SV"), outputsTable(pair));
+      make("p", {}, "Squared distance " + number(pair.squared) + ": " + percent(pair.share) + " of SV"), outputsTable(pair));
   }
   function pairsOf(model) {
     const found = data.pairs[model];
@@ -162,18 +163,19 @@
     const parts = [make("h3", {}, "The pairs behind the score")];
     if (found.top_share !== null) parts.push(make("p", {}, "Of " + found.pairs.toLocaleString("en") + " sampled " + found.kind + " pairs, the " + percent(found.top) + " with the largest distances hold " + percent(found.top_share) + " of SV."));
     parts.push(make("figure", {}, make("figcaption", { class: "soft" }, "How far the outputs lie apart: semantic pairs against random pairs. The further left the semantic pairs, the higher the score."), make("div", { class: "chart", id: "chart-distances" })));
-    if (!data.holds_images) parts.push(make("p", { class: "soft small" }, data.no_images));
+    if (!data.holds_images) parts.push(make("p", { class: "soft small" }, ...prose(data.no_images)));
     parts.push(make("h3", {}, "Pairs that add most to SV"), make("div", { class: "pairs" }, ...found.largest.map(pairBox)));
     parts.push(make("h3", {}, "Typical pairs"), make("div", { class: "pairs" }, ...found.typical.map(pairBox)));
     return parts;
   }
   function section(one) {
-    const body = one.rows ? make("dl", {}, ...one.rows.flatMap((row) => [make("dt", {}, row[0]), make("dd", {}, row[1])])) : null;
-    const texts = (one.texts || []).map((text) => make("p", {}, text));
-    const code = one.code ? make("pre", { tabindex: "0" }, make("code", {}, one.code)) : null;
+    const rows = one.rows && one.rows.length ? make("dl", {}, ...one.rows.flatMap((row) => [make("dt", {}, row[0]), make("dd", {}, row[1])])) : null;
     const flags = (one.flags || []).map((flag) => make("div", {}, make("p", {}, make("span", { class: "flag " + flag.severity }, flag.label), " " + flag.reason),
-      make("p", { class: "soft small" }, flag.meaning + " " + flag.advice)));
-    return [make("h3", {}, one.title), body, ...flags, ...texts, code];
+      make("p", { class: "soft small" }, ...prose(flag.meaning + " " + flag.advice))));
+    const texts = (one.texts || []).map((text) => make("p", {}, ...prose(text)));
+    const items = one.items ? make("ul", {}, ...one.items.map((text) => make("li", {}, text))) : null;
+    const code = one.code ? make("pre", { tabindex: "0" }, make("code", {}, one.code)) : null;
+    return [make("h3", {}, one.title), rows, ...flags, ...texts, items, code].filter((each) => each !== null);
   }
   function openCard(model) {
     const card = data.cards[model];
@@ -183,8 +185,12 @@
     const close = make("button", { type: "button" }, "Close");
     close.addEventListener("click", () => dialog.close());
     const body = make("div", { class: "card-body" });
-    for (const one of card) body.append(...section(one).filter((each) => each !== null));
-    body.append(...pairsOf(model));
+    const pairs = pairsOf(model);
+    for (const one of card) {
+      if (one.title === "What was not tested") body.append(...pairs.splice(0));
+      body.append(...section(one));
+    }
+    body.append(...pairs);
     const heading = make("h2", { id: "card-title", tabindex: "-1" }, name);
     dialog.replaceChildren(make("div", { class: "card-head" }, heading, close), body);
     if (!dialog.open) dialog.showModal();
