@@ -44,7 +44,6 @@ localrules:
     figure,
     training_figure,
     analysis_figure,
-    thumbnails,
     page,
     index_page,
     download,

@@ -109,12 +109,12 @@ def tables(
         for i, key in enumerate(keys)
     }
     few = targets and FEWEST <= count <= 50
-    found = correlations(board if few else board.head(0), tidy if few else tidy.head(0), SETTINGS, 0)
+    found = correlations(
+        board if few else board.head(0), tidy if few else tidy.head(0), SETTINGS, 0
+    )
     records = {key: pair_record(key) for key in keys}
     shown = sorted({one for each in records["m0000"]["largest"] for one in each["images"]})
-    thumbnails = pl.DataFrame(
-        {"image": shown, "media": "image/png", "data": [PIXEL] * len(shown)}
-    )
+    thumbnails = pl.DataFrame({"image": shown, "media": "image/png", "data": [PIXEL] * len(shown)})
     return StudyTables(
         leaderboard=leaderboard(board, tidy, ranks(keys, draws, LEVEL), said),
         scores=board,

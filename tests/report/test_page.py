@@ -282,13 +282,13 @@ def test_a_run_ends_with_the_first_three_models_and_where_the_page_is(tmp_path: 
     lines = study_lines(told, "results")
     assert lines[0] == "A study: 6 models" and lines[-1] == "  page: results/made-up/page.html"
     assert len(lines) == 5 and "0.900 (0.860 to 0.940)" in lines[1]
-    assert lines[1].endswith(made_up_page_flags(page, 0))
+    assert lines[1].endswith("no flags")
+    alone = made_up_page.page(count=1, targets=False, excluded={0: "near chance"})
+    lines = study_lines(summary(alone, "made-up/page.html"), "results")
+    assert lines[0] == "A study: 1 model"
+    assert lines[1].startswith("  -  Model 0") and lines[1].endswith("excluded")
     (tmp_path / "made-up").mkdir()
     (tmp_path / "made-up" / "page.json").write_text(json.dumps(told))
     (tmp_path / "index.html").touch()
     text = last_lines(str(tmp_path), ["made-up", "not-run"])
     assert text.count("page:") == 1 and f"{tmp_path}/index.html" in text
-
-
-def made_up_page_flags(page: Any, place: int) -> str:
-    return ", ".join(one["label"] for one in page.models[place]["raised"]) or "no flags"

@@ -11,6 +11,7 @@ import pytest
 from browser import Page, chromium
 
 from stamp.report.page.render import index_html, study_html, summary
+from stamp.report.wording import RHO
 
 NAMES = {0: made_up_page.HOSTILE, 1: "Aardvark", 2: "Zebra"}
 
@@ -71,7 +72,9 @@ def test_a_page_loads_without_a_message_and_without_any_request(
 
 
 def test_a_hostile_name_is_shown_as_it_is(page: Page) -> None:
-    assert page.one("tr[data-model=m0000] button.link").text == " ".join(made_up_page.HOSTILE.split())
+    assert page.one("tr[data-model=m0000] button.link").text == " ".join(
+        made_up_page.HOSTILE.split()
+    )
     assert page.all("img[src=x]") == []
     page.click("tr[data-model=m0000] button.link")
     assert page.one("#card-title").text == " ".join(made_up_page.HOSTILE.split())
@@ -118,7 +121,7 @@ def test_a_mark_tells_its_model_under_the_pointer(page: Page) -> None:
 
 def test_another_target_moves_the_marks_and_changes_what_is_said(page: Page) -> None:
     before, said = heights(page), page.one("#rho-stamp").text
-    assert "ρ = " in said and "95 % interval" in said
+    assert f"{RHO} = " in said and "95 % interval" in said
     options = page.texts("#target option")
     assert options == ["Mean of targets", "Clinic", "Coast"]
     page.click("#target option[value=coast]")

@@ -46,7 +46,9 @@ def softened(logits: np.ndarray, task: str, temperature: float) -> np.ndarray:
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_largest_pairs_and_their_shares_are_those_of_a_loop(task: str, scale: bool) -> None:
     pool, pairs, number = outputs(task), drawn(), 50
-    found = pair_examples(pool, pairs, PairExampleSettings(task, CLASSES, "class", number, scale), 2.0)
+    found = pair_examples(
+        pool, pairs, PairExampleSettings(task, CLASSES, "class", number, scale), 2.0
+    )
     p = softened(pool.logits, task, 2.0 if scale else 1.0)
     chosen = pairs.filter(pl.col("kind") == "class").head(number)
     squared = [

@@ -55,7 +55,7 @@ def pair_examples(
     pool: Outputs, pairs: pl.DataFrame, settings: PairExampleSettings, fitted: float
 ) -> dict[str, Any]:
     """A record of the largest and of typical semantic pairs, and of how far all pairs lie apart."""
-    there = np.flatnonzero(present(pool.logits))
+    there = np.flatnonzero(present(pool.logits)).tolist()
     temperature = fitted if settings.scale else 1.0
     p = probabilities(pool.logits[:, there], settings.task, temperature)
     named = [settings.classes[place] for place in there]

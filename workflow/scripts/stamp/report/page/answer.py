@@ -67,8 +67,8 @@ def standing(
     """Sort models into top, between, below and unusable.
 
     ``models`` are rows by score, best first: ``model``, ``stamp``, ``low``, ``high``,
-    ``rank_low``, ``rank_high``, and ``stop``, whether a flag forbids its use. ``outranks[i][j]`` is the share of draws in which
-    i is above j.
+    ``rank_low``, ``rank_high``, and ``stop``, whether a flag forbids its use. ``outranks[i][j]`` is
+    the share of draws in which i is above j.
     """
     unusable = [row["model"] for row in models if row["stop"]]
     usable = [row for row in models if not row["stop"] and row["stamp"] is not None]
@@ -194,4 +194,3 @@ def _interval(low: float | None, high: float | None, level: float | None) -> str
         return ""
     name = "" if level is None else f"{100 * level:g} % interval "
     return f" ({name}{short_number(low)} to {short_number(high)})"
-

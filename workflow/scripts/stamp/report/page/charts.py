@@ -16,6 +16,7 @@ import altair as alt
 import polars as pl
 
 from stamp.report.page.study_page import StudyPage
+from stamp.report.wording import RHO
 
 GREY = "#8c8c8c"
 # Okabe & Ito (2008), without black and yellow: neither is seen on both a dark and a light page.
@@ -31,13 +32,16 @@ NUMBER = ".3f"
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 
 Specification = dict[str, Any]
+Drawn = alt.LayerChart | alt.FacetChart
 
 
 def charts(page: StudyPage) -> dict[str, Specification]:
     """The charts that this study has something for, by the name of their place in the page."""
     found = {}
     if page.outcomes:
-        common = [name for name, _ in Counter(row["objective"] for row in page.models).most_common()]
+        common = [
+            name for name, _ in Counter(row["objective"] for row in page.models).most_common()
+        ]
         found["stamp-outcome"] = against("STAMP", "score", common)
         found["source-outcome"] = against(f"source {page.source_metric}", "source", common)
     if page.tables.outranks is not None and len(ranked(page)) > 1:
@@ -75,7 +79,7 @@ def datasets(page: StudyPage) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def finished(chart: alt.LayerChart, target: str) -> Specification:
+def finished(chart: Drawn, target: str) -> Specification:
     """A chart as plain values, as wide as its place, with the signals that the page sets."""
     signals = [alt.param(name="target", value=target), alt.param(name="picks", value=[])]
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
@@ -108,7 +112,7 @@ def values_rows(page: StudyPage) -> list[dict[str, Any]]:
     return rows
 
 
-def against(title: str, x: str, objectives: Sequence[str]) -> alt.LayerChart:
+def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
     """A score (or the source metric) against the outcome that the menu shows."""
     wanted = ["name", "family", "objective", "regime", "place", "counted", "score", "low", "high"]
     wanted += ["source", "source_low", "source_high", "flags"]
@@ -167,7 +171,9 @@ def against(title: str, x: str, objectives: Sequence[str]) -> alt.LayerChart:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="bottom", columns=3, symbolLimit=12, labelLimit=150, direction="vertical")
+    return alt.Legend(
+        orient="bottom", columns=3, symbolLimit=12, labelLimit=150, direction="vertical"
+    )
 
 
 # --- who outranks whom ----------------------------------------------------------------------------
@@ -193,7 +199,7 @@ def outranks_rows(page: StudyPage) -> list[dict[str, Any]]:
     ]
 
 
-def outranks(models: Sequence[dict[str, Any]]) -> alt.LayerChart:
+def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
     """How often the model of the row is above that of the column, over the bootstrap draws."""
     order = [row["name"] for row in models]
     axis: dict[str, Any] = {"labelLimit": 150, "ticks": False, "domain": False, "title": None}
@@ -247,16 +253,14 @@ def baselines_rows(page: StudyPage) -> list[dict[str, Any]]:
     ]
 
 
-def baselines(number: int) -> alt.LayerChart:
+def baselines(number: int) -> Drawn:
     """Rho of every predictor with the outcome that the menu shows, best first."""
     base = alt.Chart(alt.NamedData(name="baselines")).transform_filter("datum.outcome === target")
     order = alt.EncodingSortField("rho", op="max", order="descending")
     name = alt.Y(
         "name:N",
         sort=order,
-        axis=alt.Axis(
-            labelLimit=190, title=None, ticks=False, domain=False, labelOverlap=False
-        ),
+        axis=alt.Axis(labelLimit=190, title=None, ticks=False, domain=False, labelOverlap=False),
     )
     kinds = ["STAMP", "source metric", "other predictors"]
     colour = alt.Color(
@@ -265,7 +269,7 @@ def baselines(number: int) -> alt.LayerChart:
         scale=alt.Scale(domain=kinds, range=["#D55E00", "#0072B2", GREY]),
         legend=alt.Legend(orient="top"),
     )
-    title = "Spearman's ρ with the outcome, oriented"
+    title = f"Spearman's {RHO} with the outcome, oriented"
     across = alt.X("rho:Q", title=title, scale=alt.Scale(domain=[-1, 1]))
     bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
         x=alt.X("low:Q", title=title), x2="high:Q", y=name, color=colour
@@ -276,7 +280,7 @@ def baselines(number: int) -> alt.LayerChart:
         color=colour,
         tooltip=[
             alt.Tooltip("name:N", title="predictor"),
-            alt.Tooltip("rho:Q", title="ρ", format=NUMBER),
+            alt.Tooltip("rho:Q", title=RHO, format=NUMBER),
             alt.Tooltip("low:Q", title="from", format=NUMBER),
             alt.Tooltip("high:Q", title="to", format=NUMBER),
             alt.Tooltip("n:Q", title="models"),
@@ -307,7 +311,7 @@ def training_rows(page: StudyPage) -> list[dict[str, Any]]:
     return rows
 
 
-def training() -> alt.LayerChart:
+def training() -> Drawn:
     """The training loss of every model that the workflow trained, by epoch."""
     base = alt.Chart(alt.NamedData(name="training")).encode(
         x=alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d")),
@@ -331,16 +335,14 @@ def training() -> alt.LayerChart:
 # --- the pairs of one model -----------------------------------------------------------------------
 
 
-def distances() -> alt.LayerChart:
+def distances() -> Drawn:
     """How far a model's outputs lie apart: semantic pairs against random pairs."""
     kinds = ["semantic pairs", "random pairs"]
     bars = (
         alt.Chart(alt.NamedData(name="distances"))
         .mark_bar(opacity=0.55, binSpacing=0)
         .encode(
-            x=alt.X(
-                "low:Q", bin="binned", title="distance between the outputs of two images"
-            ),
+            x=alt.X("low:Q", bin="binned", title="distance between the outputs of two images"),
             x2="high:Q",
             y=alt.Y("share:Q", title="share of pairs", stack=None, axis=alt.Axis(format="%")),
             color=alt.Color(

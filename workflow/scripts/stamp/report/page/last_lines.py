@@ -30,7 +30,10 @@ def study_lines(found: Mapping[str, Any], results: str) -> list[str]:
     width = max(map(len, names), default=0)
     return [
         f"{found['title']}: {number} model{'' if number == 1 else 's'}",
-        *(f"  {row['place']}  {row['name']:<{width}}  {_score(row)}" for row in found["first"]),
+        *(
+            f"  {row['place'] or '-'}  {row['name']:<{width}}  {_score(row)}"
+            for row in found["first"]
+        ),
         f"  page: {results}/{found['address']}",
     ]
 

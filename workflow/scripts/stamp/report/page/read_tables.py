@@ -19,7 +19,6 @@ PACKAGES = ("numpy", "polars", "scipy", "snakemake")
 
 def read_tables(files: Any, study: str, params: Any) -> StudyTables:
     """The tables that a job's inputs name; those that the study does not have are left out."""
-    names = {"schema_overrides": {"model": pl.String}}
     pairs = {}
     for model, path in zip(params.models, files.pairs, strict=True):
         record = read_json(path)
@@ -30,7 +29,7 @@ def read_tables(files: Any, study: str, params: Any) -> StudyTables:
         scores=read_table(files.scores, study=study),
         outcomes=read_table(files.outcomes, study=study),
         correlations=pl.read_csv(files.correlations, infer_schema_length=None),
-        outranks=pl.read_csv(files.outranks, infer_schema_length=None, **names),
+        outranks=_one(files.outranks),
         baselines=_one(files.baselines),
         training=dict(zip(params.trained, map(read_json, files.training), strict=True)),
         pairs=pairs,
@@ -64,4 +63,5 @@ def study_facts(params: Any) -> StudyFacts:
 
 
 def _one(path: Any) -> pl.DataFrame | None:
-    return pl.read_csv(path, infer_schema_length=None) if path else None
+    texts = {"model": pl.String}
+    return pl.read_csv(path, infer_schema_length=None, schema_overrides=texts) if path else None

@@ -37,41 +37,50 @@ def study_html(page: StudyPage) -> str:
     """The page of a study."""
     specifications = charts.charts(page)
     library, script = _library(), _asset("page.js")
-    return _environment().get_template("study.html").render(
-        page=with_rows(page),
-        charts=specifications,
-        data=_json(page_data(page, specifications)),
-        csv=_csv_address(page.tables.leaderboard),
-        level=_percent(page.level),
-        told_apart=_percent((1 + page.level) / 2),
-        analyses=[
-            {"title": name.replace("_", " ").capitalize(), "text": text}
-            for name, text in page.tables.sentences.items()
-        ],
-        most_ranked=charts.MOST_RANKED,
-        more_ranked=len(page.models) > charts.MOST_RANKED,
-        library=Markup(library),
-        script=Markup(script),
-        style=Markup(_asset("page.css")),
-        policy=_policy([library, script]),
+    return (
+        _environment()
+        .get_template("study.html")
+        .render(
+            page=with_rows(page),
+            charts=specifications,
+            data=_json(page_data(page, specifications)),
+            csv=_csv_address(page.tables.leaderboard),
+            level=_percent(page.level),
+            told_apart=_percent((1 + page.level) / 2),
+            analyses=[
+                {"title": name.replace("_", " ").capitalize(), "text": text}
+                for name, text in page.tables.sentences.items()
+            ],
+            most_ranked=charts.MOST_RANKED,
+            more_ranked=len(page.models) > charts.MOST_RANKED,
+            library=Markup(library),
+            script=Markup(script),
+            style=Markup(_asset("page.css")),
+            policy=_policy([library, script]),
+        )
     )
 
 
 def index_html(summaries: Sequence[Mapping[str, Any]]) -> str:
     """The page that leads to the studies' pages."""
-    return _environment().get_template("index.html").render(
-        studies=[
-            {**one, "first": [{**row, "interval": _interval(row)} for row in one["first"]]}
-            for one in summaries
-        ],
-        style=Markup(_asset("page.css")),
-        policy=_policy([]),
+    return (
+        _environment()
+        .get_template("index.html")
+        .render(
+            studies=[
+                {**one, "first": [{**row, "interval": _interval(row)} for row in one["first"]]}
+                for one in summaries
+            ],
+            style=Markup(_asset("page.css")),
+            policy=_policy([]),
+        )
     )
 
 
 def summary(page: StudyPage, address: str) -> dict[str, Any]:
     """What the index and the last lines of a run say of a study."""
-    placed = [row for row in page.models if row.get("place") is not None]
+    scored = [row for row in page.models if row.get("stamp") is not None]
+    placed = [row for row in scored if row.get("place") is not None]
     return {
         "study": page.facts.study,
         "title": page.facts.texts["title"],
@@ -89,7 +98,7 @@ def summary(page: StudyPage, address: str) -> dict[str, Any]:
                     {"label": one["label"], "severity": one["severity"]} for one in row["raised"]
                 ],
             }
-            for row in placed[:FIRST]
+            for row in (placed or scored)[:FIRST]
         ],
     }
 
@@ -185,7 +194,7 @@ def _asset(name: str) -> str:
 @cache
 def _library() -> str:
     """Vega, Vega-Lite and vega-embed, as one script."""
-    return vl_convert.javascript_bundle()
+    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
 
 
 def _policy(scripts: Sequence[str]) -> str:

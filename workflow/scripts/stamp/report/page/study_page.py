@@ -125,9 +125,7 @@ def model_rows(tables: StudyTables, outcomes: Sequence[str]) -> list[dict[str, A
     """One row per model in the leaderboard's order: numbers, outcomes, flags, a unique name."""
     board = {row["model"]: row for row in tables.scores.iter_rows(named=True)}
     counted = dict(zip(tables.scores["model"], keeps(tables.scores)["declared"], strict=True))
-    values = {
-        (row["model"], row["outcome"]): row for row in tables.outcomes.iter_rows(named=True)
-    }
+    values = {(row["model"], row["outcome"]): row for row in tables.outcomes.iter_rows(named=True)}
     labels = Counter(tables.leaderboard["label"].to_list())
     rows = []
     for found in tables.leaderboard.iter_rows(named=True):
@@ -146,8 +144,9 @@ def model_rows(tables: StudyTables, outcomes: Sequence[str]) -> list[dict[str, A
                 "source_high": high,
                 "source_n": source.get("n"),
                 "values": {one: _value(values.get((key, one), {})) for one in outcomes},
-                "raised": [{**asdict(one.flag), "words": one.words, "reason": one.reason}
-                           for one in raised],
+                "raised": [
+                    {**asdict(one.flag), "words": one.words, "reason": one.reason} for one in raised
+                ],
                 "stop": any(one.flag.severity == "stop" for one in raised),
             }
         )
