@@ -10,13 +10,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from stamp import __version__
+from stamp.config.view_names import SOURCE
 from stamp.report import flags
 
 NUMBERS = (
-    "stamp", "low", "high", "raw", "eta2", "within", "total", "exact_stamp", "exact_eta2",
-    "se_bootstrap", "se_units", "temperature", "groups", "images", "n_semantic", "n_random",
-    "parameters",
+    "stamp", "low", "high", "raw", "eta2", "within", "total", "se_bootstrap", "se_units",
+    "temperature", "groups", "images", "n_semantic", "n_random", "parameters",
 )  # fmt: skip
+ESTIMATORS = ("exact", "sampled")
+BESIDE = tuple(f"{name}_{part}" for name in ESTIMATORS for part in ("stamp", "eta2"))
 OF_RUN = ("model", "view", "ids", "images", "parameters", "device")  # of logits: no version
 CHANGES = {
     "temporal": "two visits of a patient",
@@ -65,9 +67,14 @@ def origin(metadata: Mapping[str, str], command: str) -> Origin:
 
 
 def repeat(study: str, model: str, results: str) -> str:
-    """The command that makes a zoo model's score again, if its file is not there."""
-    file = f"{results}/{study}/scores/{model}.parquet"
-    return f"snakemake {file} --cores 8 --resources gpu=1 --config 'studies=[{study}]'"
+    """The command that makes a zoo model's score and source metric, where they are not there."""
+    parts = ("scores", f"evaluations/{SOURCE}")
+    return making(study, [f"{results}/{study}/{part}/{model}.parquet" for part in parts])
+
+
+def making(study: str, files: Sequence[str]) -> str:
+    """The command that makes files of a study."""
+    return f"snakemake {' '.join(files)} --cores 8 --resources gpu=1 --config 'studies=[{study}]'"
 
 
 def card(
@@ -99,6 +106,7 @@ def card(
         "model": row["model"],
         **asdict(scoring),
         **{name: row[name] for name in NUMBERS},
+        **{name: row[name] for name in BESIDE if name in row},
         "estimator": row.get("estimator"),
         "degenerate": row["degenerate"],
         "excluded": row["excluded"],

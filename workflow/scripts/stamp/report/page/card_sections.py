@@ -73,8 +73,7 @@ def _score(row: Row, page: StudyPage) -> dict[str, Any]:
         "SV, semantic pairs": _digits(row.get("within")),
         "AV, random pairs": _digits(row.get("total")),
         "η², variance between groups": _digits(row.get("eta2")),
-        "Estimator": row.get("estimator"),
-        "STAMP over all pairs": _digits(row.get("exact_stamp")),
+        **_estimators(row),
         "Pairs": _pairs(row),
         "Groups": _count(row.get("groups")),
         "Images": _count(row.get("images")),
@@ -84,6 +83,14 @@ def _score(row: Row, page: StudyPage) -> dict[str, Any]:
         name[0].upper() + name[1:]: _digits(row.get("source_no_skill")),
         "Temperature": _digits(row.get("temperature")),
     }
+
+
+def _estimators(row: Row) -> dict[str, Any]:
+    """How the headline was estimated, and what the other estimator says."""
+    if row.get("estimator") == "exact":
+        return {"Estimator": "all pairs", "Over sampled pairs": _digits(row.get("sampled_stamp"))}
+    own = "sampled pairs" if row.get("estimator") == "sampled" else None
+    return {"Estimator": own, "Over all pairs": _digits(row.get("exact_stamp"))}
 
 
 def _targets(row: Row, page: StudyPage) -> list[tuple[str, str]]:
