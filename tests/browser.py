@@ -63,7 +63,11 @@ class Page:
         self.logged()
         self.requests()
         driver.get(path.as_uri())
-        self.until(lambda: self.run("return document.documentElement.dataset.ready"))
+        self.until(
+            lambda: self.run(
+                "return document.documentElement.dataset.ready || !document.scripts.length"
+            )
+        )
 
     def run(self, script: str, *given: Any) -> Any:
         """The value of a script in the page."""

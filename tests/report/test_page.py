@@ -134,6 +134,8 @@ def test_the_record_gives_both_intervals_and_says_when_zero_is_inside() -> None:
     assert "no relation" in last
     clear = said([row("a", 0.9, low=0.8, high=1.0)], track=replace(track, low=0.1)).sentences[-1]
     assert "no relation" not in clear
+    both = said([row("a", 0.9)], track=replace(track, source_low=-0.1)).sentences[-1]
+    assert "STAMP's interval includes zero" in last and "Both intervals include zero" in both
     assert NO_TARGETS in said([row("a", 0.9, low=0.8, high=1.0)]).sentences[-1]
 
 

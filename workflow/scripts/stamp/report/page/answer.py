@@ -164,10 +164,17 @@ def _record(track: Track | None, level: float) -> str:
     if track.source is not None:
         beside = _interval(track.source_low, track.source_high, None)
         said += f"; the source metric with {RHO} = {short_number(track.source)}{beside}"
-    said += "."
-    if track.low is not None and track.low <= 0:
-        said += " That interval includes no relation at all."
-    return said
+    return f"{said}.{_no_relation(track)}"
+
+
+def _no_relation(track: Track) -> str:
+    """That an interval includes zero, where it does."""
+    lows = {"STAMP's": track.low, "the source metric's": track.source_low}
+    found = [name for name, low in lows.items() if low is not None and low <= 0]
+    if not found:
+        return ""
+    which = "Both intervals include" if len(found) == 2 else f"{found[0]} interval includes"
+    return f" {which[0].upper()}{which[1:]} zero, that is, no relation."
 
 
 def listed(keys: Sequence[str], names: Mapping[str, str]) -> str:

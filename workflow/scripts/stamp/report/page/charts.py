@@ -89,7 +89,7 @@ def finished(chart: Drawn, target: str) -> Specification:
     return (
         look.configure_view(stroke=None)
         .configure_axis(**sizes, titleFontWeight="normal", titlePadding=8, labelOverlap="greedy")
-        .configure_legend(**sizes, titleFontWeight="normal", symbolBaseFillColor=GREY)
+        .configure_legend(columns=3, **sizes, titleFontWeight="normal", symbolBaseFillColor=GREY)
         .to_dict()
     )
 
@@ -172,7 +172,7 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
 
 def _legend() -> alt.Legend:
     return alt.Legend(
-        orient="bottom", columns=3, symbolLimit=12, labelLimit=150, direction="vertical"
+        orient="bottom", symbolLimit=12, labelLimit=150, direction="vertical"
     )
 
 
@@ -202,7 +202,7 @@ def outranks_rows(page: StudyPage) -> list[dict[str, Any]]:
 def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
     """How often the model of the row is above that of the column, over the bootstrap draws."""
     order = [row["name"] for row in models]
-    axis: dict[str, Any] = {"labelLimit": 150, "ticks": False, "domain": False, "title": None}
+    axis: dict[str, Any] = {"labelLimit": 190, "ticks": False, "domain": False, "title": None}
     axis["labelOverlap"] = False
     base = alt.Chart(alt.NamedData(name="outranks"))
     cells = base.mark_rect(stroke=None).encode(
@@ -210,9 +210,9 @@ def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
         y=alt.Y("a:N", sort=order, axis=alt.Axis(**axis)),
         color=alt.Color(
             "share:Q",
-            title="share of draws in which the row is above the column",
+            title="row above column",
             scale=alt.Scale(scheme="blueorange", domain=[0, 1], domainMid=0.5, reverse=True),
-            legend=alt.Legend(orient="bottom", gradientLength=220, titleLimit=420, format=".0%"),
+            legend=alt.Legend(orient="bottom", gradientLength=220, format=".0%"),
         ),
         opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
         tooltip=[
@@ -269,7 +269,7 @@ def baselines(number: int) -> Drawn:
         scale=alt.Scale(domain=kinds, range=["#D55E00", "#0072B2", GREY]),
         legend=alt.Legend(orient="top"),
     )
-    title = f"Spearman's {RHO} with the outcome, oriented"
+    title = f"Spearman's {RHO}, oriented"
     across = alt.X("rho:Q", title=title, scale=alt.Scale(domain=[-1, 1]))
     bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
         x=alt.X("low:Q", title=title), x2="high:Q", y=name, color=colour

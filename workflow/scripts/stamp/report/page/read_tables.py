@@ -59,6 +59,7 @@ def study_facts(params: Any) -> StudyFacts:
         made_images=facts["made_images"],
         scoring=Scoring(seed=seed, **facts["scoring"]),
         results=params.results,
+        index="../index.html",
     )
 
 

@@ -67,6 +67,7 @@ class StudyFacts:
     made_images: bool = False  # whether the source was generated, or is part of a package
     scoring: Scoring | None = None  # None where models were not scored here
     results: str = "results"
+    index: str = ""  # where the page of all studies is
 
 
 @dataclass(frozen=True, slots=True)

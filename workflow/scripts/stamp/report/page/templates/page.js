@@ -24,6 +24,10 @@
     const place = document.getElementById("chart-" + name);
     if (!place || !data.charts[name]) return Promise.resolve();
     const spec = Object.assign({}, data.charts[name], { datasets: data.datasets });
+    if (innerWidth < 640) {
+      const legend = Object.assign({}, spec.config.legend, { columns: 1, layout: { bottom: { direction: "vertical" } } });
+      spec.config = Object.assign({}, spec.config, { legend });
+    }
     return vegaEmbed(place, spec, { actions: false, renderer: "svg", ast: true, tooltip: { theme: "custom" } })
       .then((made) => {
         views[name] = made.view;
@@ -161,7 +165,7 @@
     const found = data.pairs[model];
     if (!found) return [];
     const parts = [make("h3", {}, "The pairs behind the score")];
-    if (found.top_share !== null) parts.push(make("p", {}, "Of " + found.pairs.toLocaleString("en") + " sampled " + found.kind + " pairs, the " + percent(found.top) + " with the largest distances hold " + percent(found.top_share) + " of SV."));
+    if (found.top_share !== null) parts.push(make("p", {}, "Of " + found.pairs.toLocaleString("en") + " sampled " + found.kind + " pairs, the " + percent(found.top) + " with the largest distances hold " + percent(found.top_share) + " of their SV."));
     parts.push(make("figure", {}, make("figcaption", { class: "soft" }, "How far the outputs lie apart: semantic pairs against random pairs. The further left the semantic pairs, the higher the score."), make("div", { class: "chart", id: "chart-distances" })));
     if (!data.holds_images) parts.push(make("p", { class: "soft small" }, ...prose(data.no_images)));
     parts.push(make("h3", {}, "Pairs that add most to SV"), make("div", { class: "pairs" }, ...found.largest.map(pairBox)));
