@@ -134,7 +134,8 @@ def facts(**changes: Any) -> StudyFacts:
     scoring = Scoring("made-up", "multiclass", ["cat", "dog"], "class", ["test"], 0, LEVEL, True)
     told: dict[str, Any] = {
         "study": "made-up", "texts": TEXTS, "configuration": "title: A study\n", "seed": 0,
-        "command": "snakemake --cores 8", "index": "../index.html", "versions": {"stamp": "1"}, "scoring": scoring,
+        "command": "snakemake --cores 8", "index": "../index.html",
+        "versions": {"stamp": "1"}, "scoring": scoring,
     }  # fmt: skip
     return StudyFacts(**{**told, **changes})
 

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import made_up_page
@@ -15,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analysis import nothing
 from stamp.report.page.answer import Answer, Track, answer, standing
 from stamp.report.page.last_lines import last_lines, study_lines
 from stamp.report.page.render import index_html, study_html, summary
@@ -226,6 +229,21 @@ def test_tables_with_little_in_them_have_a_page() -> None:
     page = study_page(bare, made_up_page.facts(scoring=None, command="", seed=None, versions={}))
     assert "no interval says how sure" in page.answer.headline
     assert set(data_of(study_html(page))["charts"]) == set()
+
+
+def test_analyses_that_found_nothing_leave_their_chart_out(tmp_path: Path) -> None:
+    """Without targets the table of predictors has one row, a reason, and a file of empty cells."""
+    file = tmp_path / "baselines.csv"
+    nothing(baselines.TABLE, "the study has no targets").write_csv(file)
+    found = pl.read_csv(file, schema=baselines.TABLE)
+    full = replace(made_up_page.tables(targets=False), baselines=found)
+    html = study_html(study_page(full, made_up_page.facts()))
+    assert 'id="chart-baselines"' not in html
+    row = {"models": "declared", "outcome": "mean", "predictor": "stamp", "name": "STAMP", "n": 6,
+           "common": True, "oriented": 0.5, "low": 0.1, "high": 0.9}  # fmt: skip
+    some = pl.DataFrame([dict.fromkeys(baselines.TABLE) | row], schema=baselines.TABLE)
+    page = study_page(replace(made_up_page.tables(), baselines=some), made_up_page.facts())
+    assert data_of(study_html(page))["datasets"]["baselines"][0]["rho"] == 0.5
 
 
 def test_names_of_images_are_on_the_page_only_with_the_images() -> None:

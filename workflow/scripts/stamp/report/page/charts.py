@@ -171,9 +171,7 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(
-        orient="bottom", symbolLimit=12, labelLimit=150, direction="vertical"
-    )
+    return alt.Legend(orient="bottom", symbolLimit=12, labelLimit=150, direction="vertical")
 
 
 # --- who outranks whom ----------------------------------------------------------------------------
@@ -230,10 +228,11 @@ def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
 def baselines_rows(page: StudyPage) -> list[dict[str, Any]]:
     """One row per outcome and predictor, under the study's own rule of exclusion."""
     table = page.tables.baselines
-    if table is None or table.is_empty() or "oriented" not in table.columns:
+    if table is None:
         return []
-    kept = table.filter((pl.col("models") == "declared") & pl.col("oriented").is_not_null())
-    kept = kept.filter("common") if "common" in kept.columns else kept
+    kept = table.filter(
+        pl.col("models") == "declared", pl.col("common"), pl.col("oriented").is_not_null()
+    )
     known = {one.key for one in page.outcomes}
     return [
         {

@@ -11,6 +11,7 @@ import yaml
 
 from stamp import __version__
 from stamp.core.artifacts import array_metadata, check_metadata, read_json, read_table
+from stamp.report.analyses.baselines import table as baselines
 from stamp.report.card import Scoring
 from stamp.report.page.study_page import StudyFacts, StudyTables
 
@@ -19,7 +20,7 @@ PACKAGES = ("numpy", "polars", "scipy", "snakemake")
 
 def read_tables(files: Any, study: str, params: Any) -> StudyTables:
     """The tables that a job's inputs name; those that the study does not have are left out."""
-    pairs = {}
+    names, pairs = {"model": pl.String}, {}
     for model, path in zip(params.models, files.pairs, strict=True):
         record = read_json(path)
         check_metadata(path, record, {"model": model, "study": study})
@@ -29,8 +30,8 @@ def read_tables(files: Any, study: str, params: Any) -> StudyTables:
         scores=read_table(files.scores, study=study),
         outcomes=read_table(files.outcomes, study=study),
         correlations=pl.read_csv(files.correlations, infer_schema_length=None),
-        outranks=_one(files.outranks),
-        baselines=_one(files.baselines),
+        outranks=pl.read_csv(files.outranks, infer_schema_length=None, schema_overrides=names),
+        baselines=pl.read_csv(files.baselines, schema=baselines.TABLE) if files.baselines else None,
         training=dict(zip(params.trained, map(read_json, files.training), strict=True)),
         pairs=pairs,
         thumbnails=read_table(files.thumbnails, study=study) if files.thumbnails else None,
@@ -61,8 +62,3 @@ def study_facts(params: Any) -> StudyFacts:
         results=params.results,
         index="../index.html",
     )
-
-
-def _one(path: Any) -> pl.DataFrame | None:
-    texts = {"model": pl.String}
-    return pl.read_csv(path, infer_schema_length=None, schema_overrides=texts) if path else None
