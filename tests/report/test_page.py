@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analysis import nothing
@@ -257,6 +258,18 @@ def test_generated_images_are_named_as_such_instead_of_a_warning() -> None:
     page = study_page(made_up_page.tables(images=True), made_up_page.facts(made_images=True))
     html = study_html(page)
     assert "This page holds images" not in html and "they were generated" in html
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_intervals_of_metrics_are_at_the_level_of_the_study(level: float) -> None:
+    texts = {**made_up_page.TEXTS, "level": level}
+    page = study_page(made_up_page.tables(), made_up_page.facts(texts=texts))
+    low, high = norm.interval(level, scale=0.01)
+    for one in page.models:
+        assert one["source_low"] == pytest.approx(max(0, one["source_metric"] + low))
+        assert one["values"]["coast"]["high"] == pytest.approx(
+            min(1, one["values"]["coast"]["value"] + high)
+        )
 
 
 def test_models_of_one_label_get_names_that_tell_them_apart() -> None:

@@ -10,6 +10,7 @@ import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import polars as pl
@@ -20,11 +21,10 @@ from stamp.report.card import Scoring
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, shown_outcomes
 from stamp.report.page.answer import Answer, Track, answer, standing
+from stamp.report.plot.figure_data import METRICS
 from stamp.report.scoreboard import keeps
 from stamp.report.wording import inside
 
-Z = 1.96  # standard errors on each side
-METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
 CORRELATION = {
     "n": "n",
     "rho": "rho",
@@ -104,7 +104,7 @@ def study_page(tables: StudyTables, facts: StudyFacts) -> StudyPage:
     """Everything that the page of a study shows, from its tables."""
     level = facts.texts.get("level", 0.95)
     outcomes = _outcomes(tables, facts.texts)
-    models = model_rows(tables, [one.key for one in outcomes])
+    models = model_rows(tables, [one.key for one in outcomes], level)
     order = standing(models, outranks_of(tables.outranks), level)
     names = {row["model"]: row["name"] for row in models}
     found = answer(order, names, track(outcomes), level)
@@ -122,7 +122,7 @@ def outranks_of(table: pl.DataFrame | None) -> dict[str, dict[str, float | None]
     }
 
 
-def model_rows(tables: StudyTables, outcomes: Sequence[str]) -> list[dict[str, Any]]:
+def model_rows(tables: StudyTables, outcomes: Sequence[str], level: float) -> list[dict[str, Any]]:
     """One row per model in the leaderboard's order: numbers, outcomes, flags, a unique name."""
     board = {row["model"]: row for row in tables.scores.iter_rows(named=True)}
     counted = dict(zip(tables.scores["model"], keeps(tables.scores)["declared"], strict=True))
@@ -134,7 +134,7 @@ def model_rows(tables: StudyTables, outcomes: Sequence[str]) -> list[dict[str, A
         own = {**board.get(key, {}), **found}
         source = values.get((key, SOURCE), {})
         raised = flags.raised(_flag_row(own, source, key in board))
-        low, high = _interval(own, source)
+        low, high = _interval(own, source, level)
         rows.append(
             {
                 **own,
@@ -144,7 +144,7 @@ def model_rows(tables: StudyTables, outcomes: Sequence[str]) -> list[dict[str, A
                 "source_low": low,
                 "source_high": high,
                 "source_n": source.get("n"),
-                "values": {one: _value(values.get((key, one), {})) for one in outcomes},
+                "values": {one: _value(values.get((key, one), {}), level) for one in outcomes},
                 "raised": [
                     {**asdict(one.flag), "words": one.words, "reason": one.reason} for one in raised
                 ],
@@ -163,7 +163,7 @@ def _flag_row(own: Mapping[str, Any], source: Mapping[str, Any], scored: bool) -
 
 
 def _interval(
-    own: Mapping[str, Any], source: Mapping[str, Any]
+    own: Mapping[str, Any], source: Mapping[str, Any], level: float
 ) -> tuple[float | None, float | None]:
     """The source metric's own interval: the table's, else from its standard error."""
     if own.get("source_low") is not None:
@@ -171,12 +171,13 @@ def _interval(
     value, se = source.get("value"), source.get("se")
     if value is None or se is None:
         return None, None
-    return max(0.0, value - Z * se), min(1.0, value + Z * se)
+    half = NormalDist().inv_cdf((1 + level) / 2) * se
+    return max(0.0, value - half), min(1.0, value + half)
 
 
-def _value(found: Mapping[str, Any]) -> dict[str, float | None]:
+def _value(found: Mapping[str, Any], level: float) -> dict[str, float | None]:
     """An outcome of a model with its interval, by its standard error."""
-    low, high = _interval({}, found)
+    low, high = _interval({}, found, level)
     return {"value": found.get("value"), "low": low, "high": high}
 
 
