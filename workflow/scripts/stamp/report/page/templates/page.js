@@ -16,7 +16,7 @@
     return node;
   }
   const number = (value, digits = 3) => value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−");
-  const percent = (value) => value === null || value === undefined ? "–" : parseFloat((100 * value).toFixed(value < 0.1 ? 1 : 0)) + " %";
+  const percent = (value) => value === null || value === undefined ? "–" : value > 0 && value < 0.001 ? "< 0.1 %" : parseFloat((100 * value).toFixed(value < 0.1 ? 1 : 0)) + " %";
   const prose = (text) => text.split("`").map((part, place) => place % 2 ? make("code", {}, part) : part);
 
   // --- charts ---
@@ -159,7 +159,7 @@
   }
   function pairBox(pair) {
     return make("article", { class: "pair" }, make("div", { class: "images" }, picture(pair, 0), picture(pair, 1)),
-      make("p", {}, "Squared distance " + number(pair.squared) + ": " + percent(pair.share) + " of SV"), outputsTable(pair));
+      make("p", {}, "Squared distance " + Number(pair.squared.toPrecision(3)) + ": " + percent(pair.share) + " of SV"), outputsTable(pair));
   }
   function pairsOf(model) {
     const found = data.pairs[model];
