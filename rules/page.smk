@@ -84,7 +84,6 @@ rule page:
         trained=of_study("trained"),
         models=of_study("model_keys"),
         seed=PLAN.seed,
-        results=RESULTS,
         templates=templates_digest(),
         code=code_of("page.py"),
     script:

@@ -46,7 +46,7 @@ def read_tables(files: Any, study: str, params: Any) -> StudyTables:
     )
 
 
-def study_facts(params: Any) -> StudyFacts:
+def study_facts(params: Any, results: Path) -> StudyFacts:
     """What the page says of how the study was made, with the versions at hand."""
     facts = params.facts
     name, seed = facts["study"], params.seed
@@ -59,6 +59,6 @@ def study_facts(params: Any) -> StudyFacts:
         versions={"stamp": __version__, **{package: version(package) for package in PACKAGES}},
         made_images=facts["made_images"],
         scoring=Scoring(seed=seed, **facts["scoring"]),
-        results=params.results,
+        results=str(results),
         index="../index.html",
     )
