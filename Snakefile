@@ -29,6 +29,7 @@ include: "rules/leaderboard.smk"
 include: "rules/profiles.smk"
 include: "rules/analyses.smk"
 include: "rules/figures.smk"
+include: "rules/page.smk"
 include: "rules/audit.smk"
 
 
@@ -43,6 +44,8 @@ localrules:
     figure,
     training_figure,
     analysis_figure,
+    page,
+    index_page,
     download,
     find_dataset,
     find_images,
@@ -54,15 +57,14 @@ localrules:
 rule all:
     default_target: True
     input:
+        f"{RESULTS}/index.html",
         [results_of(study) for study in PLAN.studies.values()],
 
 
 onsuccess:
-    for study in PLAN.studies.values():
-        if not Path(PLAN.results, study.name, "leaderboard.csv").is_file():
-            continue
-        print(f"{study.title}: {PLAN.results}/{study.name}/leaderboard.csv")
-        print(f"    statistics and figures: {PLAN.results}/{study.name}/statistics/, figures/")
+    from stamp.report.page.last_lines import last_lines
+
+    print(last_lines(RESULTS, PLAN.studies))
 
 
 onerror:

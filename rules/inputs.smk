@@ -1,5 +1,7 @@
 """The files that rules read, where a pattern does not say them."""
 
+import hashlib
+
 
 def downloads_of(wildcards):
     """The records of a data set's downloads, and of those of the data set that it relabels."""
@@ -31,9 +33,9 @@ def pixels_of(view=None, model=model_of):
     }
 
 
-def images_of(wildcards):
+def images_of(wildcards, view=None):
     """What must be on disk for a view's images to be read: a folder, or the list of what was found."""
-    names = study_of(wildcards).view(wildcards.view)["datasets"]
+    names = study_of(wildcards).view(view or wildcards.view)["datasets"]
     return [
         ancient(
             f"{RESULTS}/datasets/{name}/{'images' if PLAN.datasets[name].made else 'images.json'}"
@@ -127,6 +129,20 @@ def profiles_of(wildcards):
     return files(wildcards)
 
 
+def baselines_of(wildcards):
+    """The table of all predictors, where the study asks for it."""
+    asked = "baselines" in study_of(wildcards).analyses
+    return f"{RESULTS}/{wildcards.study}/analyses/baselines.csv" if asked else []
+
+
+def templates_digest():
+    """A digest of the pages' templates, styles and script: a changed word reruns the pages alone."""
+    state = hashlib.sha256()
+    for path in sorted((SCRIPTS / "stamp" / "report" / "page" / "templates").iterdir()):
+        state.update(path.name.encode() + path.read_bytes())
+    return state.hexdigest()[:16]
+
+
 def results_of(study):
     """What a finished study leaves behind."""
     figures = [name for name in FIGURES if study.targets or name != "targets"]
@@ -135,6 +151,7 @@ def results_of(study):
     tables = ["correlations", "main", "ranks", "outranks"]
     folder = f"{RESULTS}/{study.name}"
     return [
+        f"{folder}/page.html",
         *expand(f"{folder}/leaderboard.{{kind}}", kind=["csv", "parquet"]),
         *expand(f"{folder}/statistics/{{table}}.csv", table=tables),
         *expand(f"{folder}/figures/{{figure}}.{{kind}}", figure=figures, kind=["png", "pdf"]),

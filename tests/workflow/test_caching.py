@@ -21,6 +21,11 @@ def aggregates(study: str = "small_phantom", first: str = "collect") -> list[str
     return [f"{rule} {study}" for rule in rules] + [one.format(study=study) for one in FIGURES]
 
 
+def pages(*studies: str) -> list[str]:
+    """The pages of studies, and the index of all pages."""
+    return [*(f"page {study}" for study in studies), "index_page"]
+
+
 def jobs(*names: str | list[str]) -> Counter[str]:
     flat = [one for name in names for one in ([name] if isinstance(name, str) else name)]
     return Counter(flat)
@@ -111,19 +116,22 @@ def test_a_model_added_runs_its_branch_and_the_aggregates(project: Project) -> N
         "class_matched_score small_phantom external new",
         "evaluate small_phantom source new",
         "evaluate small_phantom external new",
+        "pair_examples small_phantom new",
+        "thumbnails small_phantom",
     ]
-    assert project.plan() == jobs(branch, aggregates())
+    assert project.plan() == jobs(branch, aggregates(), pages("small_phantom"))
 
 
 def test_a_model_removed_runs_the_aggregates_only(project: Project) -> None:
     project.edit("zoo/small_phantom.yaml", lambda zoo: zoo.pop("few"))
-    assert project.plan() == jobs(aggregates())
+    ends = ["thumbnails small_phantom", *pages("small_phantom")]
+    assert project.plan() == jobs(aggregates(), ends)
 
 
 def test_a_relabelled_model_redraws_figures_and_tables_only(project: Project) -> None:
     texts = {"label": "F", "family": "other", "backbone": "B"}
     project.edit("zoo/small_phantom.yaml", lambda zoo: zoo["few"].update(texts))
-    assert project.plan() == jobs(aggregates(first="leaderboard"))
+    assert project.plan() == jobs(aggregates(first="leaderboard"), pages("small_phantom"))
 
 
 def test_an_edited_figure_is_drawn_anew_and_nothing_else(project: Project) -> None:
@@ -132,12 +140,28 @@ def test_an_edited_figure_is_drawn_anew_and_nothing_else(project: Project) -> No
     assert project.plan() == jobs(both)
 
 
+@pytest.mark.parametrize("name", ["study.html", "page.css", "page.js"])
+def test_an_edited_template_makes_the_pages_anew_and_nothing_else(
+    project: Project, name: str
+) -> None:
+    file = library(project, f"report/page/templates/{name}")
+    file.write_text(file.read_text() + "\n")
+    assert project.plan() == jobs(pages("small_phantom", "small_digits"))
+
+
+def test_images_taken_off_a_page_make_it_anew_and_nothing_else(project: Project) -> None:
+    project.edit("studies/small_phantom.yaml", lambda study: study.update(show_images=False))
+    assert project.plan() == jobs(pages("small_phantom"))
+
+
 def test_edited_scoring_code_runs_scores_onward_and_no_forward_pass(project: Project) -> None:
     change(project, "scoring/stamp.py", "stamp")
     scores = [f"score small_phantom {key}" for key in PHANTOM_MODELS]
     scores += [f"class_matched_score small_phantom external {key}" for key in PHANTOM_MODELS]
     scores += [f"score small_digits {key}" for key in ("few", "linear")]
-    assert project.plan() == jobs(scores, aggregates(), aggregates("small_digits"))
+    both = ("small_phantom", "small_digits")
+    ends = [job for study in both for job in aggregates(study)]
+    assert project.plan() == jobs(scores, ends, pages(*both))
 
 
 def test_edited_extraction_code_runs_every_forward_pass_but_no_training(project: Project) -> None:
@@ -169,14 +193,16 @@ def test_a_target_added_runs_its_forward_passes_and_evaluations(project: Project
     branch = ["view small_phantom again", "pixels small_phantom again 32-gray-bilinear"]
     branch += [f"logits small_phantom again {key}" for key in PHANTOM_MODELS]
     branch += [f"evaluate small_phantom again {key}" for key in PHANTOM_MODELS]
-    assert project.plan() == jobs(branch, aggregates())
+    assert project.plan() == jobs(branch, aggregates(), pages("small_phantom"))
 
 
 def test_a_lower_pair_count_needs_no_forward_pass(project: Project) -> None:
     project.edit("studies/small_phantom.yaml", lambda study: study["pairs"].update(n_pairs=40))
     scores = [f"score small_phantom {key}" for key in PHANTOM_MODELS]
     scores += [f"class_matched_score small_phantom external {key}" for key in PHANTOM_MODELS]
-    assert project.plan() == jobs(scores, aggregates())
+    shown = [f"pair_examples small_phantom {key}" for key in PHANTOM_MODELS]
+    shown += ["thumbnails small_phantom", *pages("small_phantom")]
+    assert project.plan() == jobs(scores, shown, aggregates())
 
 
 def test_another_estimator_needs_no_forward_pass(project: Project) -> None:
@@ -188,7 +214,7 @@ def test_another_estimator_needs_no_forward_pass(project: Project) -> None:
 
 def test_another_exclusion_rule_concerns_the_aggregates_only(project: Project) -> None:
     project.edit("studies/small_digits.yaml", lambda s: s["calibration"].update(exclude="chance"))
-    assert project.plan() == jobs(aggregates("small_digits"))
+    assert project.plan() == jobs(aggregates("small_digits"), pages("small_digits"))
 
 
 @pytest.mark.parametrize("name", ["pixels/source/32-gray-bilinear.npy", "views/source.parquet"])

@@ -13,6 +13,7 @@ from stamp.report.analyses.seeds import table as seeds
 
 MODELS = ["few", "linear", "mixer", "noisy"]
 STUDY = "small_phantom"
+PAGES = [f"page {STUDY}", "index_page"]
 
 
 def analyse(project: Project, *names: str) -> None:
@@ -28,7 +29,7 @@ def test_an_analysis_of_cached_outputs_runs_its_own_jobs_and_no_forward_pass(
     project: Project,
 ) -> None:
     analyse(project, "seeds")
-    planned = Counter([*profiles("seeds"), f"analysis {STUDY} seeds"])
+    planned = Counter([*profiles("seeds"), f"analysis {STUDY} seeds", *PAGES])
     assert project.plan() == planned
     project.finish()
     found = pl.read_csv(project.result(f"{STUDY}/analyses/seeds.csv"), schema=seeds.TABLE)
@@ -37,10 +38,10 @@ def test_an_analysis_of_cached_outputs_runs_its_own_jobs_and_no_forward_pass(
 
     analyse(project, "seeds", "gaps")
     drawn = [f"{rule} {STUDY} gaps" for rule in ("analysis", "analysis_figure")]
-    assert project.plan() == Counter([*profiles("gaps"), *drawn])
+    assert project.plan() == Counter([*profiles("gaps"), *drawn, *PAGES])
     analyse(project, "seeds", "layers")
     forwards = [f"extra_outputs {STUDY} {model}" for model in MODELS]
-    ends = [f"analysis {STUDY} layers", f"analysis_figure {STUDY} layers"]
+    ends = [f"analysis {STUDY} layers", f"analysis_figure {STUDY} layers", *PAGES]
     assert project.plan() == Counter([*forwards, *profiles("layers"), *ends])
     analyse(project, "seeds", "layers", "motif")
     both_drawn = [f"{rule} {STUDY} motif" for rule in ("analysis", "analysis_figure")]

@@ -55,6 +55,7 @@ def test_a_folder_and_a_line_in_the_registry_are_planned_and_run(project: Projec
     assert project.plan() == Counter()
     project.edit("studies/small_phantom.yaml", lambda study: study.update(analyses=["made_up"]))
     added = ["analysis small_phantom made_up", "analysis_figure small_phantom made_up"]
+    added += ["page small_phantom", "index_page"]
     assert project.plan() == Counter(added)
     project.finish()
     results = project.folder / "results/small_phantom"

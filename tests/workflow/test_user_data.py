@@ -132,6 +132,24 @@ def test_without_targets_figures_show_ranks_and_scores_and_no_empty_panel(ready:
         assert len(Image.open(file).convert("L").getcolors()) > 10, file
 
 
+def test_a_page_of_own_images_holds_none_unless_the_study_says_so(ready: Project) -> None:
+    for study in ("clinic", "shapes"):
+        html = ready.result(f"{study}/page.html").read_text()
+        assert "data:image" not in html and "This page holds images" not in html
+        images = pl.read_parquet(ready.result(f"{study}/views/source.parquet"))["image"]
+        assert not [one for one in images if f'"{one}"' in html], "not even their names"
+        assert not ready.result(f"{study}/thumbnails.parquet").exists()
+
+
+def test_one_key_puts_own_images_on_the_page_which_says_so(own: Project) -> None:
+    own.edit("studies/clinic.yaml", lambda study: study.update(show_images=True))
+    assert own.plan() == Counter(["thumbnails clinic", "page clinic", "index_page"])
+    own.finish()
+    html = own.result("clinic/page.html").read_text()
+    assert "data:image/" in html and "This page holds images of the source data set." in html
+    assert "This page holds images" not in own.result("shapes/page.html").read_text()
+
+
 def test_nothing_edited_means_no_job(own: Project) -> None:
     os.utime(own.folder / "mine" / "clinic" / "table.csv", (2_000_000_000, 2_000_000_000))
     assert own.plan() == Counter()

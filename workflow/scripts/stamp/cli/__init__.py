@@ -12,6 +12,7 @@ COMMANDS = (
     "example_data",
     "logs",
     "metrics",
+    "open",
     "pin",
     "statistics",
     "status",

@@ -41,11 +41,16 @@ STAGES = (
     "metrics",
     "model_profile",
     "evaluate",
+    "pair_examples",
     "collect",
     "agreement_on_the_line",
     "correlate",
     "main_table",
     "leaderboard",
+    "figure",
+    "thumbnails",
+    "page",
+    "index_page",
 )
 
 

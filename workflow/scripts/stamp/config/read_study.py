@@ -68,6 +68,9 @@ def read_study(name: str, files: StudyFiles) -> Study:
         analyses=file.analyses,
         metrics=_metrics(file, where),
         extra_outputs=file.extra_outputs,
+        made_images=files.datasets[file.source.dataset].made,
+        show_images=file.show_images,
+        document=plain(document),
     )
 
 

@@ -46,6 +46,9 @@ class Study:
     metrics: list[str] = field(default_factory=list)
     title: str = ""
     notice: str = ""
+    made_images: bool = False  # whether a rule makes the source's images
+    show_images: bool | None = None
+    document: dict[str, Any] = field(default_factory=dict)  # the study's file as it is written
 
     # --- images ----------------------------------------------------------------------------------
 
@@ -302,3 +305,32 @@ class Study:
     def headings(self) -> dict[str, str]:
         """What every figure says of the study."""
         return {"title": self.title, "notice": self.notice, "task": self.task}
+
+    @property
+    def shows_images(self) -> bool:
+        """Whether the page may hold images: anybody's own ones only where the study says so."""
+        return self.made_images if self.show_images is None else self.show_images
+
+    @property
+    def trained(self) -> list[str]:
+        """The models that a rule trains and keeps a record of."""
+        return [key for key, model in self.models.items() if model.trainer]
+
+    @property
+    def page_facts(self) -> dict[str, Any]:
+        """What the page says of how the study was made."""
+        return {
+            "study": self.name,
+            "texts": self.texts,
+            "configuration": self.document,
+            "made_images": self.made_images,
+            "scoring": {
+                "data": self.name,
+                "task": self.task,
+                "classes": self.classes,
+                "semantic": self.pairs.semantic,
+                "split": self.pairs.split,
+                "level": self.statistics.level,
+                "scaled": self.calibration.scale,
+            },
+        }

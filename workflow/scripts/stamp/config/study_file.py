@@ -352,6 +352,12 @@ class StudyFile(Section):
         "lists them)",
         json_schema_extra={"absent": "all that the task has"},
     )
+    show_images: bool | None = Field(
+        None,
+        description="whether the study's page holds small copies of the images of a few pairs, "
+        "and their names; it then says so on top",
+        json_schema_extra={"absent": "only for `generated` and `bundled` data"},
+    )
     extra_outputs: ExtraOutputSettings = Field(
         ExtraOutputSettings(),
         description="extra inference outputs on the source; see below",

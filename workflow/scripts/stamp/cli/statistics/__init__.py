@@ -62,6 +62,7 @@ def run(given: argparse.Namespace) -> None:
         ("statistics", "main table, correlations with all predictors, ranks"),
         ("analyses", "one table, one by model and one sentence each"),
         ("figures", "PNG and PDF"),
+        ("page.html", "all of it to open in a browser"),
     ):
         print(f"{out / place}: {what}")
 
@@ -104,6 +105,7 @@ def results(
         _table(folder / "main.csv", table),
         _text(folder / "main.md", words),
     ]
+    writes.append(_page(data, places, found, out))
     drawn = Drawn(
         data.scores, data.outcomes, found, places, pl.DataFrame(), data.models, data.texts
     )
@@ -116,6 +118,19 @@ def _leaderboard(data: AnalysisData, places: pl.DataFrame) -> pl.DataFrame:
 
     table = leaderboard(data.scores, data.outcomes, places, data.models)
     return table[[name for name in table.columns if table[name].is_not_null().any()]]
+
+
+def _page(data: AnalysisData, places: pl.DataFrame, found: pl.DataFrame, out: Path) -> Write:
+    """The same page as a study's, without what only models and images give."""
+    from stamp import __version__
+    from stamp.report.leaderboard import leaderboard
+    from stamp.report.page.render import study_html
+    from stamp.report.page.study_page import StudyFacts, StudyTables, study_page
+
+    board = leaderboard(data.scores, data.outcomes, places, data.models)
+    tables = StudyTables(board, data.scores, data.outcomes, found)
+    facts = StudyFacts(out.name, data.texts, seed=data.seed, versions={"stamp": __version__})
+    return _text(out / "page.html", study_html(study_page(tables, facts)))
 
 
 def _figures(drawn: Any, out: Path) -> Iterable[Write]:

@@ -1,0 +1,361 @@
+"""The page's charts as Vega-Lite specifications, made with Altair.
+
+Charts name the page's data sets (``models``, ``values``, ...), so that each is in the page once.
+Two signals are the same in all of them: ``target``, the outcome that the menu shows, and ``picks``,
+the models that the reader marked. Colours of text, axes and
+grid come from the page's style sheet, which knows light, dark and print.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from stamp.report.page.study_page import StudyPage
+from stamp.report.wording import RHO
+
+GREY = "#8c8c8c"
+# Okabe & Ito (2008), without black and yellow: neither is seen on both a dark and a light page.
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", GREY]
+SHAPES = [
+    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left",
+    "triangle-right",
+]  # fmt: skip
+PICKED = "indexof(picks, datum.model) >= 0"
+MOST_RANKED = 40  # models of the heat map
+MOST_CURVES = 60
+NUMBER = ".3f"
+FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
+
+Specification = dict[str, Any]
+Drawn = alt.LayerChart | alt.FacetChart
+
+
+def charts(page: StudyPage) -> dict[str, Specification]:
+    """The charts that this study has something for, by the name of their place in the page."""
+    found = {}
+    if page.outcomes:
+        common = [
+            name for name, _ in Counter(row["objective"] for row in page.models).most_common()
+        ]
+        found["stamp-outcome"] = against("STAMP", "score", common)
+        found["source-outcome"] = against(f"source {page.source_metric}", "source", common)
+    if page.tables.outranks is not None and len(ranked(page)) > 1:
+        found["outranks"] = outranks(ranked(page))
+    if baselines_rows(page):
+        found["baselines"] = baselines(len({row["name"] for row in baselines_rows(page)}))
+    if training_rows(page):
+        found["training"] = training()
+    if page.tables.pairs:
+        found["distances"] = distances()
+    first = page.outcomes[0].key if page.outcomes else ""
+    return {name: finished(chart, first) for name, chart in found.items()}
+
+
+def datasets(page: StudyPage) -> dict[str, list[dict[str, Any]]]:
+    """The rows that the charts draw."""
+    columns = ("model", "name", "family", "objective", "regime", "place", "counted", "low", "high")
+    models = [
+        {
+            **{column: row.get(column) for column in columns},
+            "score": row["raw"] if row.get("degenerate") else row.get("stamp"),
+            "source": row["source_metric"],
+            "source_low": row["source_low"],
+            "source_high": row["source_high"],
+            "flags": "; ".join(one["label"] for one in row["raised"]) or "none",
+        }
+        for row in page.models
+    ]
+    return {
+        "models": models,
+        "values": values_rows(page),
+        "outranks": outranks_rows(page),
+        "baselines": baselines_rows(page),
+        "training": training_rows(page),
+    }
+
+
+def finished(chart: Drawn, target: str) -> Specification:
+    """A chart as plain values, as wide as its place, with the signals that the page sets."""
+    signals = [alt.param(name="target", value=target), alt.param(name="picks", value=[])]
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    chart = chart.add_params(*signals).properties(width="container", autosize=fit)
+    look = chart.configure(background="transparent", font=FONT, padding=2)
+    sizes = {"labelFontSize": 12, "titleFontSize": 12}
+    return (
+        look.configure_view(stroke=None)
+        .configure_axis(**sizes, titleFontWeight="normal", titlePadding=8, labelOverlap="greedy")
+        .configure_legend(columns=3, **sizes, titleFontWeight="normal", symbolBaseFillColor=GREY)
+        .to_dict()
+    )
+
+
+# --- score against outcome ------------------------------------------------------------------------
+
+
+def values_rows(page: StudyPage) -> list[dict[str, Any]]:
+    """One row per model and outcome; ``x`` where another score than the headline is shown."""
+    rows = []
+    for one in page.outcomes:
+        for row in page.models:
+            found = row["values"][one.key]
+            if found["value"] is None:
+                continue
+            own = {"model": row["model"], "outcome": one.key, **found}
+            if one.matched:
+                own["x"] = row.get(f"matched:{one.key}")
+            rows.append(own)
+    return rows
+
+
+def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
+    """A score (or the source metric) against the outcome that the menu shows."""
+    wanted = ["name", "family", "objective", "regime", "place", "counted", "score", "low", "high"]
+    wanted += ["source", "source_low", "source_high", "flags"]
+    low, high = ("x_low", "x_high") if x == "score" else ("source_low", "source_high")
+    own = "isDefined(datum.x) ? datum.x : datum.score"
+    legend = alt.selection_point(name="kept", fields=["objective"], bind="legend")
+    base = (
+        alt.Chart(alt.NamedData(name="values"))
+        .transform_filter("datum.outcome === target")
+        .transform_calculate(value_low="datum.low", value_high="datum.high")
+        .transform_lookup(
+            lookup="model",
+            from_=alt.LookupData(data=alt.NamedData(name="models"), key="model", fields=wanted),
+        )
+        .transform_calculate(
+            at=own if x == "score" else "datum.source",
+            x_low="isDefined(datum.x) ? null : datum.low",
+            x_high="isDefined(datum.x) ? null : datum.high",
+        )
+        .transform_filter("isValid(datum.at)")
+    )
+    across = alt.X("at:Q", title=title, scale=alt.Scale(zero=False, nice=True))
+    up = alt.Y("value:Q", title="on the target", scale=alt.Scale(zero=False, nice=True))
+    faint = alt.condition(PICKED, alt.value(0.9), alt.value(0.35))
+    paints = alt.Scale(domain=list(objectives), range=COLOURS)
+    colour = alt.Color("objective:N", title="objective", scale=paints, legend=_legend())
+    side = base.mark_rule(strokeWidth=1.2, aria=False).encode(
+        x=alt.X(f"{low}:Q", title=title), x2=f"{high}:Q", y=up, color=colour, opacity=faint
+    )
+    upright = base.mark_rule(strokeWidth=1.2, aria=False).encode(
+        x=across, y=alt.Y("value_low:Q"), y2="value_high:Q", color=colour, opacity=faint
+    )
+    points = base.mark_point(filled=True, size=80, strokeWidth=1.5).encode(
+        x=across,
+        y=up,
+        color=colour,
+        shape=alt.Shape(
+            "family:N", title="family", scale=alt.Scale(range=SHAPES), legend=_legend()
+        ),
+        stroke=alt.Stroke("objective:N", title="objective", scale=paints, legend=_legend()),
+        fillOpacity=alt.condition("datum.counted", alt.value(0.9), alt.value(0)),
+        opacity=alt.condition(legend, alt.value(1), alt.value(0.12)),
+        size=alt.condition(PICKED, alt.value(210), alt.value(80)),
+        tooltip=[
+            alt.Tooltip("name:N", title="model"),
+            alt.Tooltip("score:Q", title="STAMP", format=NUMBER),
+            alt.Tooltip("low:Q", title="from", format=NUMBER),
+            alt.Tooltip("high:Q", title="to", format=NUMBER),
+            alt.Tooltip("source:Q", title="source metric", format=NUMBER),
+            alt.Tooltip("value:Q", title="on the target", format=NUMBER),
+            alt.Tooltip("flags:N"),
+        ],
+    )
+    layers = [side, upright, points.add_params(legend)]
+    return alt.layer(*layers).properties(height=320)
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="bottom", symbolLimit=12, labelLimit=150, direction="vertical")
+
+
+# --- who outranks whom ----------------------------------------------------------------------------
+
+
+def ranked(page: StudyPage) -> list[dict[str, Any]]:
+    """The models of the heat map: those with a score, the first so many."""
+    return [row for row in page.models if row.get("stamp") is not None][:MOST_RANKED]
+
+
+def outranks_rows(page: StudyPage) -> list[dict[str, Any]]:
+    """One row per two models."""
+    table = page.tables.outranks
+    if table is None:
+        return []
+    shown = {row["model"]: row["name"] for row in ranked(page)}
+    share = {row["model"]: row for row in table.iter_rows(named=True) if row["model"] in shown}
+    return [
+        {"model": a, "a": shown[a], "b": shown[b], "share": share[a][b]}
+        for a in shown
+        for b in shown
+        if a != b and a in share and share[a].get(b) is not None
+    ]
+
+
+def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
+    """How often the model of the row is above that of the column, over the bootstrap draws."""
+    order = [row["name"] for row in models]
+    axis: dict[str, Any] = {"labelLimit": 190, "ticks": False, "domain": False, "title": None}
+    axis["labelOverlap"] = False
+    base = alt.Chart(alt.NamedData(name="outranks"))
+    cells = base.mark_rect(stroke=None).encode(
+        x=alt.X("b:N", sort=order, axis=alt.Axis(labelAngle=-50, **axis)),
+        y=alt.Y("a:N", sort=order, axis=alt.Axis(**axis)),
+        color=alt.Color(
+            "share:Q",
+            title="row above column",
+            scale=alt.Scale(scheme="blueorange", domain=[0, 1], domainMid=0.5, reverse=True),
+            legend=alt.Legend(orient="bottom", gradientLength=220, format=".0%"),
+        ),
+        opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
+        tooltip=[
+            alt.Tooltip("a:N", title="row"),
+            alt.Tooltip("b:N", title="column"),
+            alt.Tooltip("share:Q", title="above in", format=".1%"),
+        ],
+    )
+    return alt.layer(cells).properties(height=max(120, 24 * len(order)))
+
+
+# --- other predictors -----------------------------------------------------------------------------
+
+
+def baselines_rows(page: StudyPage) -> list[dict[str, Any]]:
+    """One row per outcome and predictor, under the study's own rule of exclusion."""
+    table = page.tables.baselines
+    if table is None:
+        return []
+    kept = table.filter(
+        pl.col("models") == "declared", pl.col("common"), pl.col("oriented").is_not_null()
+    )
+    known = {one.key for one in page.outcomes}
+    return [
+        {
+            "outcome": row["outcome"],
+            "name": row["name"],
+            "rho": row["oriented"],
+            "low": row["low"],
+            "high": row["high"],
+            "n": row["n"],
+            "needs": row["needs"] or "nothing more",
+            "kind": {"stamp": "STAMP", "source_metric": "source metric"}.get(
+                row["predictor"], "other predictors"
+            ),
+        }
+        for row in kept.iter_rows(named=True)
+        if row["outcome"] in known
+    ]
+
+
+def baselines(number: int) -> Drawn:
+    """Rho of every predictor with the outcome that the menu shows, best first."""
+    base = alt.Chart(alt.NamedData(name="baselines")).transform_filter("datum.outcome === target")
+    order = alt.EncodingSortField("rho", op="max", order="descending")
+    name = alt.Y(
+        "name:N",
+        sort=order,
+        axis=alt.Axis(labelLimit=190, title=None, ticks=False, domain=False, labelOverlap=False),
+    )
+    kinds = ["STAMP", "source metric", "other predictors"]
+    colour = alt.Color(
+        "kind:N",
+        title=None,
+        scale=alt.Scale(domain=kinds, range=["#D55E00", "#0072B2", GREY]),
+        legend=alt.Legend(orient="top"),
+    )
+    title = f"Spearman's {RHO}, oriented"
+    across = alt.X("rho:Q", title=title, scale=alt.Scale(domain=[-1, 1]))
+    bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
+        x=alt.X("low:Q", title=title), x2="high:Q", y=name, color=colour
+    )
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        x=across,
+        y=name,
+        color=colour,
+        tooltip=[
+            alt.Tooltip("name:N", title="predictor"),
+            alt.Tooltip("rho:Q", title=RHO, format=NUMBER),
+            alt.Tooltip("low:Q", title="from", format=NUMBER),
+            alt.Tooltip("high:Q", title="to", format=NUMBER),
+            alt.Tooltip("n:Q", title="models"),
+            alt.Tooltip("needs:N", title="needs"),
+        ],
+    )
+    return alt.layer(bars, points).properties(height=40 + 15 * number)
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def training_rows(page: StudyPage) -> list[dict[str, Any]]:
+    """One row per model and epoch: the training loss, and the validation metric where it is."""
+    named = {row["model"]: row["name"] for row in page.models}
+    chosen = [key for key in named if key in page.tables.training][:MOST_CURVES]
+    rows = []
+    for key in chosen:
+        record = page.tables.training[key]
+        losses = record.get("losses")
+        curve = [
+            {"epoch": epoch, "train_loss": loss} for epoch, loss in enumerate(losses or [], start=1)
+        ] or [one for one in record.get("curve", []) if "train_loss" in one]
+        rows += [
+            {"model": key, "name": named[key], "epoch": one["epoch"], "loss": one["train_loss"]}
+            for one in curve
+        ]
+    return rows
+
+
+def training() -> Drawn:
+    """The training loss of every model that the workflow trained, by epoch."""
+    base = alt.Chart(alt.NamedData(name="training")).encode(
+        x=alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d")),
+        y=alt.Y("loss:Q", title="training loss", scale=alt.Scale(zero=False)),
+        detail="model:N",
+    )
+    picked, colour = alt.condition(PICKED, alt.value(3), alt.value(1.3)), alt.value(COLOURS[0])
+    paint = alt.condition(PICKED, alt.value(COLOURS[4]), colour)
+    lines = base.mark_line(aria=False).encode(strokeWidth=picked, color=paint)
+    points = base.mark_point(filled=True, size=45).encode(
+        color=paint,
+        tooltip=[
+            alt.Tooltip("name:N", title="model"),
+            alt.Tooltip("epoch:Q"),
+            alt.Tooltip("loss:Q", title="training loss", format=NUMBER),
+        ],
+    )
+    return alt.layer(lines, points).properties(height=260)
+
+
+# --- the pairs of one model -----------------------------------------------------------------------
+
+
+def distances() -> Drawn:
+    """How far a model's outputs lie apart: semantic pairs against random pairs."""
+    kinds = ["semantic pairs", "random pairs"]
+    bars = (
+        alt.Chart(alt.NamedData(name="distances"))
+        .mark_bar(opacity=0.55, binSpacing=0)
+        .encode(
+            x=alt.X("low:Q", bin="binned", title="distance between the outputs of two images"),
+            x2="high:Q",
+            y=alt.Y("share:Q", title="share of pairs", stack=None, axis=alt.Axis(format="%")),
+            color=alt.Color(
+                "kind:N",
+                title=None,
+                scale=alt.Scale(domain=kinds, range=["#0072B2", "#E69F00"]),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=[
+                alt.Tooltip("kind:N", title="pairs"),
+                alt.Tooltip("low:Q", title="from", format=NUMBER),
+                alt.Tooltip("high:Q", title="to", format=NUMBER),
+                alt.Tooltip("share:Q", format=".1%"),
+            ],
+        )
+    )
+    return alt.layer(bars).properties(height=190)
