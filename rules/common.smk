@@ -17,6 +17,7 @@ from stamp.core.code_digest import code_digest
 from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs
 from stamp.core.errors import UserError
+from stamp.core.file_digest import planned, remember_in
 
 try:
     PLAN = configuration.load(config)
@@ -24,9 +25,10 @@ try:
 except UserError as mistake:
     sys.exit(f"stamp: {mistake}")
 
-prepare_jobs(SCRIPTS)
-
 RESULTS = PLAN.results
+prepare_jobs(SCRIPTS)
+remember_in(Path(RESULTS, ".digests.json"))
+
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 GPU = 1 if DEVICE == "cuda" else 0
 FIGURES = ["targets", "ranks", "forest"]

@@ -1,9 +1,12 @@
 """Gather every model's scores and outcomes into two tables."""
 
+from pathlib import Path
+
 import polars as pl
 
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
+from stamp.inference.provenance import same_weights
 from stamp.report.outcomes import outcomes
 from stamp.report.scoreboard import model_row, scoreboard
 
@@ -24,6 +27,14 @@ def main(smk):
             params.models, smk.input.scores, smk.input.calibrations, strict=True
         )
     ]
+    results = [
+        *smk.input.scores,
+        *smk.input.calibrations,
+        *smk.input.matched,
+        *smk.input.evaluations,
+    ]
+    for model in params.models:  # a row never mixes one model's numbers with its successor's
+        same_weights([path for path in results if Path(path).stem == model])
     evaluations = pl.concat([read_table(path) for path in smk.input.evaluations])
     table = outcomes(evaluations, params.outcomes, params.relabelled)
     write_table(smk.output.evaluations, evaluations, {})

@@ -5,6 +5,7 @@ import polars as pl
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import present, read_outputs
+from stamp.inference.provenance import same_weights
 from stamp.metrics import inputs
 from stamp.metrics.from_extra_outputs import ExtraInputs, TargetEmbeddings
 from stamp.metrics.metrics import metric_table
@@ -32,9 +33,11 @@ def main(smk):
         there=there,
         target_embeddings=TargetEmbeddings(files.get("target_embeddings") or None, ids),
     )
+    extras = [file for file in (extra.manifest, extra.target_embeddings.manifest) if file]
+    weights = same_weights([files.logits, files.calibration, *outputs, *extras])
     table = metric_table(source, targets, extra, params.wanted)
     table = table.select(pl.lit(model).alias("model"), pl.all())
-    write_table(smk.output[0], table, {"model": model, "study": smk.wildcards.study})
+    write_table(smk.output[0], table, {"model": model, "study": smk.wildcards.study, **weights})
 
 
 if __name__ == "__main__":

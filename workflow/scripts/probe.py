@@ -4,7 +4,9 @@ import numpy as np
 
 from stamp.core.artifacts import ids_digest, read_arrays, read_table, write_arrays, write_json
 from stamp.core.errors import UserError, run
+from stamp.core.file_digest import read_sha256
 from stamp.data.views import labels
+from stamp.inference.provenance import same_weights
 from stamp.models.training.probe import DEFAULTS, LabeledEmbeddings, fit
 
 
@@ -27,11 +29,14 @@ def main(smk):
     except UserError as mistake:
         raise UserError(f"model '{model}': {mistake}") from None
     card = {"model": model, "study": smk.wildcards.study, "backbone": params.backbone}
+    weights = same_weights([files.embeddings, files.val_embeddings])
+    card |= {f"backbone_{key.removeprefix('weights_')}": one for key, one in weights.items()}
     arrays = {"weight": done.weight.astype(np.float32), "bias": done.bias.astype(np.float32)}
     write_arrays(smk.output.weights, arrays, card)
     constant = {params.classes[c]: why for c, why in done.constant.items()}
     record = {"images": len(train.labels), "penalty": done.penalty, "curve": done.curve}
-    write_json(smk.output.record, {**card, **record, "constant": constant})
+    record |= {"constant": constant, "weights_sha256": read_sha256(smk.output.weights)}
+    write_json(smk.output.record, {**card, **record})
 
 
 if __name__ == "__main__":

@@ -243,10 +243,10 @@ def test_an_edited_table_or_image_has_another_digest_and_a_touched_table_has_not
         (tmp_path / "a" / f"{number}.png").write_bytes(b"x")
 
     def digests() -> tuple[str | None, str | None]:
-        fingerprint._found.cache_clear()
-        return tuple(
-            find("csv", {}, str(tmp_path)) for find in (fingerprint.of_index, fingerprint.of_images)
-        )
+        fingerprint._index.cache_clear()
+        fingerprint._images.cache_clear()
+        table = fingerprint.of_index("csv", {}, str(tmp_path))
+        return table, fingerprint.of_images("csv", {}, str(tmp_path), tmp_path / "record.json")
 
     first = digests()
     os.utime(tmp_path / "table.csv", (1, 1))
@@ -257,7 +257,7 @@ def test_an_edited_table_or_image_has_another_digest_and_a_touched_table_has_not
     assert digests()[0] != first[0]
     (tmp_path / "table.csv").unlink()
     assert digests() == ("unreadable", "unreadable")
-    assert fingerprint.of_index("nih", {}, "nowhere") is None
+    assert fingerprint.of_index("phantom", {}, "nowhere") is None
 
 
 def test_the_standard_librarys_csv_is_still_itself() -> None:
