@@ -21,6 +21,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from snakemake.iocontainers import InputFiles
 from torch import nn
 
 from finetune import main
@@ -476,7 +477,7 @@ def job(folder: Path) -> SimpleNamespace:
         files |= {f"{mark}pixels": folder / f"{view}.npy", f"{mark}record": folder / f"{view}.json"}
         files[f"{mark}view"] = folder / f"{view}.parquet"
     return SimpleNamespace(
-        input=SimpleNamespace(**files),
+        input=InputFiles(fromdict=files),
         output=SimpleNamespace(weights=folder / "m.safetensors", record=folder / "record.json"),
         wildcards=SimpleNamespace(study="s", model="m"),
         params=SimpleNamespace(
@@ -486,6 +487,7 @@ def job(folder: Path) -> SimpleNamespace:
             classes=CLASSES,
             seed=7,
             code="abc",
+            files=[],
             checkpoint=str(folder / "checkpoints" / "m.pt"),
         ),
         resources={"gpu": 0},

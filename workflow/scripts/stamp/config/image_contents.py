@@ -34,7 +34,7 @@ def token(paths: Sequence[str], record: Path) -> str:
 
 
 def keep(paths: Sequence[str], record: Path, planned: str) -> None:
-    """Read what was not read yet, and keep what the images held when their token was ``planned``."""
+    """Read what was not read yet, and keep what the images held with the token ``planned``."""
     text = json.dumps({"token": planned, "contents": contents(paths, record)})
     beside = record.with_name(f".{record.name}.{os.getpid()}.part")
     beside.write_text(text)
