@@ -58,6 +58,7 @@ rule all:
 
 
 onsuccess:
+    keep_records(Path(PLAN.results))
     for study in PLAN.studies.values():
         if not Path(PLAN.results, study.name, "leaderboard.csv").is_file():
             continue
@@ -66,4 +67,5 @@ onsuccess:
 
 
 onerror:
+    keep_records(Path(PLAN.results))
     print(f"A job failed: its own line stands above and in {PLAN.results}/<study>/logs/.")

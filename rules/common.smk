@@ -18,6 +18,7 @@ from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs
 from stamp.core.errors import UserError
 from stamp.core.file_digest import planned, remember_in
+from stamp.core.job_records import keep as keep_records
 
 try:
     PLAN = configuration.load(config)

@@ -15,4 +15,5 @@ COMMANDS = (
     "pin",
     "statistics",
     "status",
+    "trust",
 )
