@@ -78,7 +78,9 @@ rule backbone_embeddings:
     input:
         **pixels_of(model=backbone_of),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
-        weights=lambda wildcards: [ancient(file) for file in backbone_of(wildcards).backbone_weights],
+        weights=lambda wildcards: [
+            ancient(file) for file in backbone_of(wildcards).backbone_weights
+        ],
     output:
         f"{RESULTS}/{{study}}/backbone_embeddings/{{view}}/{{backbone}}.safetensors",
     log:

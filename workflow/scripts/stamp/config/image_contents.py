@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -45,14 +45,18 @@ def contents(paths: Sequence[str], record: Path) -> str:
     """A digest of the images' names and contents; those that look as before are not read."""
     digests = Digests(record.with_name(f"{record.stem}.digests.json"), large=0)
 
-    def one(path: str) -> str:
+    def one(find: Callable[[str], str | None], path: str) -> str | None:
         with suppress(OSError):
-            return digests.of(path)
+            return find(path)
         return "absent"
 
     images = sorted(set(paths))
+    found = [one(digests.remembered, path) for path in images]
+    unread = [place for place, digest in enumerate(found) if digest is None]
     with ThreadPoolExecutor(THREADS) as workers:
-        found = list(workers.map(one, images))
+        read = workers.map(lambda place: one(digests.of, images[place]), unread)
+        for place, digest in zip(unread, read, strict=True):
+            found[place] = digest
     digests.save()
     state = hashlib.sha256()
     for path, digest in zip(images, found, strict=True):

@@ -13,6 +13,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from stamp.core.errors import UserError
 
@@ -38,21 +39,31 @@ class Digests:
     def __init__(self, file: Path | None, large: int = LARGE):
         self.file, self.large = file, large
         self.known = self._read()
-        self.found: dict[str, tuple[State, str]] = {}
+        self.found: dict[str, Any] = {}
 
     def of(self, path: str | Path) -> str:
         """The SHA-256 of a file's content."""
         place, state = os.path.abspath(path), _state(path)
-        for memory in (self.found, self.known):
-            told = memory.get(place)
-            if told is not None and told[0] == state:
-                return told[1]
+        told = self._told(place, state)
+        if told is not None:
+            return told
         digest = read_sha256(path)
         # a file that was written a moment ago may change again within the same tick of its clock
         settled = time.time_ns() - max(state[1:3]) > SETTLED
         if state[0] >= self.large and settled and _state(path) == state:
-            self.found[place] = (state, digest)
+            self.found[place] = [state, digest]
         return digest
+
+    def remembered(self, path: str | Path) -> str | None:
+        """The SHA-256 of a file that looks as it did when it was read; None for others."""
+        return self._told(os.path.abspath(path), _state(path))
+
+    def _told(self, place: str, state: State) -> str | None:
+        for memory in (self.found, self.known):
+            match memory.get(place):
+                case [known, str(digest)] if known == state:
+                    return digest
+        return None
 
     def save(self) -> None:
         """Keep what was found; where that can't be written, it is read again next time."""
@@ -66,16 +77,12 @@ class Digests:
             os.replace(beside, self.file)
             self.found = {}
 
-    def _read(self) -> dict[str, tuple[State, str]]:
-        if self.file is None:
-            return {}
+    def _read(self) -> dict[str, Any]:
         try:
-            kept = json.loads(self.file.read_text())
-            return {
-                path: ([int(one) for one in state], str(sha)) for path, (state, sha) in kept.items()
-            }
-        except (OSError, ValueError, TypeError, AttributeError):
+            kept = json.loads(self.file.read_text()) if self.file else {}
+        except (OSError, ValueError):
             return {}
+        return kept if isinstance(kept, dict) else {}
 
 
 _memories: dict[str | None, Digests] = {}
