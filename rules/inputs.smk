@@ -32,14 +32,18 @@ def pixels_of(view=None, model=model_of):
 
 
 def images_of(wildcards):
-    """What must be on disk for a view's images to be read: a folder, or the list of what was found."""
-    names = study_of(wildcards).view(wildcards.view)["datasets"]
-    return [
-        ancient(
-            f"{RESULTS}/datasets/{name}/{'images' if PLAN.datasets[name].made else 'images.json'}"
-        )
-        for name in names
-    ]
+    """What must be on disk for a view's images to be read: a folder, or the list of what was found.
+
+    The list of a user's own images is not `ancient`: where it is made again because of a replaced
+    image, Snakemake would not look at the params of a job that is joined to it by nothing else.
+    """
+
+    def found(name):
+        dataset = PLAN.datasets[name]
+        file = f"{RESULTS}/datasets/{name}/{'images' if dataset.made else 'images.json'}"
+        return file if dataset.owned else ancient(file)
+
+    return [found(name) for name in study_of(wildcards).view(wildcards.view)["datasets"]]
 
 
 def own_files(wildcards):

@@ -128,6 +128,11 @@ class Dataset:
             return None
         return fingerprints.of_index(self.adapter, self.options, self.root)
 
+    @property
+    def owned(self) -> bool:
+        """Whether its images are the user's own, who may replace them."""
+        return self.adapter in fingerprints.OWN
+
     def edited_images(self, record: Path) -> str | None:
         """What stands for the content of the user's own images; None where nobody edits them."""
         return fingerprints.of_images(self.adapter, self.options, self.root, record)
