@@ -64,10 +64,12 @@ rule all:
 onsuccess:
     from stamp.report.page.last_lines import last_lines
 
+    keep_records(Path(RESULTS))
     print(last_lines(RESULTS, PLAN.studies))
 
 
 onerror:
+    keep_records(Path(RESULTS))
     if INTERRUPTION.stopped(workflow.scheduler):
         INTERRUPTION.say()
     else:

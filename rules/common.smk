@@ -17,7 +17,9 @@ from stamp.core.code_digest import code_digest
 from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs
 from stamp.core.errors import UserError
+from stamp.core.file_digest import planned, remember_in
 from stamp.core.interruption import Interruption
+from stamp.core.job_records import keep as keep_records
 
 try:
     PLAN = configuration.load(config)
@@ -25,11 +27,12 @@ try:
 except UserError as mistake:
     sys.exit(f"stamp: {mistake}")
 
-prepare_jobs(SCRIPTS)
 INTERRUPTION = Interruption()
 INTERRUPTION.watch()
-
 RESULTS = PLAN.results
+prepare_jobs(SCRIPTS)
+remember_in(Path(RESULTS, ".digests.json"))
+
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 GPU = 1 if DEVICE == "cuda" else 0
 FIGURES = ["targets", "ranks", "forest", "outranks"]

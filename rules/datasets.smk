@@ -90,5 +90,8 @@ rule find_images:
         access=of_dataset("access"),
         root=of_dataset("root"),
         url=of_dataset("fetched_from"),
+        content=lambda wildcards: PLAN.edited_images(wildcards.dataset),
+        # no output of the rule: it must outlive the images that it is compared with
+        contents=lambda wildcards: str(PLAN.image_record(wildcards.dataset)),
     script:
         "../workflow/scripts/find_images.py"

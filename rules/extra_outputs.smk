@@ -12,7 +12,8 @@ rule extra_outputs:
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
         weights=weights_of,
-        backbone=further_weights_of,
+        trained=trained_of,
+        further=further_weights_of,
         calibration=temperature_of,
     output:
         f"{RESULTS}/{{study}}/extra_outputs/{{model}}.json",
@@ -30,6 +31,7 @@ rule extra_outputs:
     params:
         load=of_model("load"),
         versions=of_model("versions"),
+        files=digests_of(own_files),
         classes=of_study("classes"),
         kinds=of_study("kinds"),
         settings=of_study("extra_outputs", "settings"),
@@ -51,7 +53,8 @@ rule target_embeddings:
         records=target_pixels_of("record"),
         views=files_of("views/{view}.parquet", view="cached_targets"),
         weights=weights_of,
-        backbone=further_weights_of,
+        trained=trained_of,
+        further=further_weights_of,
     output:
         f"{RESULTS}/{{study}}/target_embeddings/{{model}}.json",
     log:
@@ -68,6 +71,7 @@ rule target_embeddings:
     params:
         load=of_model("load"),
         versions=of_model("versions"),
+        files=digests_of(own_files),
         classes=of_study("classes"),
         targets=of_study("cached_targets"),
         kinds=of_study("target_kinds"),

@@ -34,29 +34,56 @@ def pixels_of(view=None, model=model_of):
 
 
 def images_of(wildcards, view=None):
-    """What must be on disk for a view's images to be read: a folder, or the list of what was found."""
-    names = study_of(wildcards).view(view or wildcards.view)["datasets"]
-    return [
-        ancient(
-            f"{RESULTS}/datasets/{name}/{'images' if PLAN.datasets[name].made else 'images.json'}"
-        )
-        for name in names
-    ]
+    """What must be on disk for a view's images to be read: a folder, or the list of what was found.
+
+    The list of a user's own images is not `ancient`: where it is made again because of a replaced
+    image, Snakemake would not look at the params of a job that is joined to it by nothing else.
+    """
+
+    def found(name):
+        dataset = PLAN.datasets[name]
+        file = f"{RESULTS}/datasets/{name}/{'images' if dataset.made else 'images.json'}"
+        return file if dataset.owned else ancient(file)
+
+    return [found(name) for name in study_of(wildcards).view(view or wildcards.view)["datasets"]]
+
+
+def own_files(wildcards):
+    """The files of a model that the user brings: weights, an ONNX file's data, or logits."""
+    model = model_of(wildcards)
+    if model.precomputed:
+        return model.logits_files(wildcards.view) if "view" in wildcards.keys() else []
+    own = [] if model.trainer or model.weights is None else [model.weights]
+    return own + model.further_weights
+
+
+def digests_of(files):
+    """A function from wildcards to the SHA-256 of each of the user's files, for a rule's params.
+
+    The files themselves are `ancient` inputs: their content counts, not their age.
+    """
+    return lambda wildcards: [planned(file) for file in files(wildcards)]
 
 
 def weights_of(wildcards):
     """The weights that a rule trained or that the user brings; the hub's are no file of ours."""
     model = model_of(wildcards)
     if model.precomputed:
-        return model.logits_files(wildcards.view) if "view" in wildcards.keys() else []
+        return [ancient(file) for file in own_files(wildcards)]
     if model.trainer:
-        return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors"
-    return model.weights or []
+        return ancient(f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.safetensors")
+    return ancient(model.weights) if model.weights else []
+
+
+def trained_of(wildcards):
+    """The record of the weights that a rule trained: its digest, not their age, tells of change."""
+    trained = model_of(wildcards).trainer
+    return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.json" if trained else []
 
 
 def further_weights_of(wildcards):
     """What a model needs beside its weights: the frozen backbone's, or the data of an ONNX file."""
-    return model_of(wildcards).further_weights or []
+    return [ancient(file) for file in model_of(wildcards).further_weights]
 
 
 def backbone_of(wildcards):

@@ -7,7 +7,8 @@ rule logits:
         **pixels_of(),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         weights=weights_of,
-        backbone=further_weights_of,
+        trained=trained_of,
+        further=further_weights_of,
     output:
         f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
     log:
@@ -24,6 +25,7 @@ rule logits:
     params:
         load=of_model("load"),
         versions=of_model("versions"),
+        files=digests_of(own_files),
         classes=of_study("classes"),
         task=of_study("task"),
         script=of_model("logits_script"),

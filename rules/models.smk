@@ -40,7 +40,7 @@ rule finetune:
         val_pixels=pixels_of("val")["pixels"],
         val_record=pixels_of("val")["record"],
         val_view=f"{RESULTS}/{{study}}/views/val.parquet",
-        initial=lambda wildcards: model_of(wildcards).load["initial"].get("file", []),
+        initial=lambda wildcards: [ancient(file) for file in of_model("initial_weights")(wildcards)],
     output:
         weights=f"{RESULTS}/{{study}}/trained/{{model}}.safetensors",
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
@@ -63,6 +63,7 @@ rule finetune:
         task=of_study("task"),
         classes=of_study("classes"),
         seed=lambda wildcards: PLAN.seed_of(wildcards.model),
+        files=digests_of(of_model("initial_weights")),
         # no output of the rule: those are deleted when a job fails, and this must outlive a kill
         checkpoint=lambda wildcards: (
             f"{RESULTS}/{wildcards.study}/checkpoints/{wildcards.model}.pt"
@@ -77,7 +78,9 @@ rule backbone_embeddings:
     input:
         **pixels_of(model=backbone_of),
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
-        weights=lambda wildcards: backbone_of(wildcards).load["backbone"].get("file", []),
+        weights=lambda wildcards: [
+            ancient(file) for file in backbone_of(wildcards).backbone_weights
+        ],
     output:
         f"{RESULTS}/{{study}}/backbone_embeddings/{{view}}/{{backbone}}.safetensors",
     log:
@@ -96,6 +99,7 @@ rule backbone_embeddings:
     params:
         load=lambda wildcards: backbone_of(wildcards).backbone_load,
         versions=lambda wildcards: backbone_of(wildcards).versions,
+        files=digests_of(lambda wildcards: backbone_of(wildcards).backbone_weights),
         code=code_of("backbone_embeddings.py"),
     script:
         "../workflow/scripts/backbone_embeddings.py"

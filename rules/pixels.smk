@@ -22,7 +22,9 @@ rule pixels:
     params:
         preprocessing=lambda wildcards: PLAN.preprocessings[wildcards.preprocessing],
         border=lambda wildcards: PLAN.border(study_of(wildcards), wildcards.view),
-        content=lambda wildcards: PLAN.edited_images(study_of(wildcards), wildcards.view),
+        content=lambda wildcards: PLAN.edited_images(
+            *study_of(wildcards).view(wildcards.view)["datasets"]
+        ),
         code=code_of("pixels.py"),
     script:
         "../workflow/scripts/pixels.py"

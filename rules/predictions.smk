@@ -7,7 +7,8 @@ rule predictions:
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         images=lambda wildcards: [] if model_of(wildcards).precomputed else images_of(wildcards),
         weights=weights_of,
-        backbone=further_weights_of,
+        trained=trained_of,
+        further=further_weights_of,
     output:
         f"{RESULTS}/{{study}}/predictions/{{view}}/{{model}}.safetensors",
     log:
@@ -24,9 +25,12 @@ rule predictions:
     params:
         load=of_model("load"),
         versions=of_model("versions"),
+        files=digests_of(own_files),
         preprocessing=of_model("uncropped"),
         border=lambda wildcards: PLAN.border(study_of(wildcards), wildcards.view),
-        content=lambda wildcards: PLAN.edited_images(study_of(wildcards), wildcards.view),
+        content=lambda wildcards: PLAN.edited_images(
+            *study_of(wildcards).view(wildcards.view)["datasets"]
+        ),
         classes=of_study("classes"),
         among=at_view("classes_among"),
         task=of_study("task"),

@@ -23,6 +23,7 @@ from stamp.config.registries.metrics import METRICS
 from stamp.config.study_file import ExtraOutputSettings
 from stamp.core.artifacts import ids_digest, read_arrays, read_json, write_json, write_table
 from stamp.core.errors import UserError
+from stamp.core.file_digest import read_sha256
 from stamp.images.augmentations import AUGMENTATIONS, VIEWS
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.extra_outputs import jacobian, output_files, runner
@@ -38,7 +39,6 @@ from stamp.inference.extra_outputs.registry import MAKERS
 from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.seeding import noise
 from stamp.inference.extra_outputs.selected_images import SelectedImages
-from stamp.inference.provenance import file_digest
 from stamp.models.architectures import build
 from stamp.models.loaded_model import LoadedModel
 from stamp.models.torchvision_ops import timm
@@ -724,7 +724,7 @@ def test_the_manifest_says_what_was_done_and_what_it_cost(
         assert entry["seconds"] >= 0  # a fast pass may round to none
         content = (tmp_path / kind / "m.safetensors").read_bytes()
         assert entry["digest"] == hashlib.sha256(content).hexdigest()
-        assert entry["digest"] == file_digest(tmp_path / entry["file"])
+        assert entry["digest"] == read_sha256(tmp_path / entry["file"])
         assert read_arrays(tmp_path / entry["file"], model="m", view="source", kind=kind)
 
 

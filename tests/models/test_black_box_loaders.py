@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -605,11 +606,14 @@ from types import SimpleNamespace
 for name in ("torch", "timm", "torchvision", "onnxruntime"):
     sys.modules[name] = None
 import precomputed_logits, precomputed_predictions
-load = {{"file": {str(path)!r}}}
-params = SimpleNamespace(load=load, classes={CLASSES!r}, task="multiclass", among=None)
+from snakemake.iocontainers import InputFiles
+load, files = {{"file": {str(path)!r}}}, [{sha256(path.read_bytes()).hexdigest()!r}]
+params = SimpleNamespace(
+    load=load, classes={CLASSES!r}, task="multiclass", among=None, files=files)
+brought = InputFiles(fromdict={{"view": {str(view)!r}, "weights": [{str(path)!r}]}})
 for script in (precomputed_logits, precomputed_predictions):
     script.main(SimpleNamespace(
-        params=params, input=SimpleNamespace(view={str(view)!r}),
+        params=params, input=brought,
         wildcards=SimpleNamespace(study="s", model="m", view="source"),
         output=[{str(tmp_path)!r} + f"/{{script.__name__}}.safetensors"]))
 """

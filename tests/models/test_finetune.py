@@ -21,6 +21,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from snakemake.iocontainers import InputFiles
 from torch import nn
 
 from finetune import main
@@ -313,7 +314,7 @@ def test_gray_pixels_fill_the_three_channels_of_a_colour_network(tmp_path: Path)
 
 def same(first: finetune.Finetuned, second: finetune.Finetuned) -> bool:
     states = [dict(each.loaded.module.state_dict()) for each in (first, second)]
-    curves = [[{**record, "seconds": 0} for record in each.curve] for each in (first, second)]
+    curves = [each.curve for each in (first, second)]
     return not changed(*states) and curves[0] == curves[1] and first.best == second.best
 
 
@@ -469,7 +470,7 @@ def job(folder: Path) -> SimpleNamespace:
         files |= {f"{mark}pixels": folder / f"{view}.npy", f"{mark}record": folder / f"{view}.json"}
         files[f"{mark}view"] = folder / f"{view}.parquet"
     return SimpleNamespace(
-        input=SimpleNamespace(**files),
+        input=InputFiles(fromdict=files),
         output=SimpleNamespace(weights=folder / "m.safetensors", record=folder / "record.json"),
         wildcards=SimpleNamespace(study="s", model="m"),
         params=SimpleNamespace(
@@ -479,6 +480,7 @@ def job(folder: Path) -> SimpleNamespace:
             classes=CLASSES,
             seed=7,
             code="abc",
+            files=[],
             checkpoint=str(folder / "checkpoints" / "m.pt"),
         ),
         resources={"gpu": 0},

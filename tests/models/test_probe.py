@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
+from snakemake.iocontainers import InputFiles
 
 import backbone_embeddings as embeddings_script
 import probe as probe_script
@@ -227,8 +229,10 @@ def job(folder: Path) -> SimpleNamespace:
     backbone = {"timm": "resnet18", "args": ARCH, "file": str(weights)}
     return SimpleNamespace(
         files=files,
+        weights=weights,
         load={"backbone": backbone, "preprocessing": {"size": SIZE, "channels": 1}},
         classes=["light", "never"],
+        digests=[sha256(weights.read_bytes()).hexdigest()],
     )
 
 
@@ -236,10 +240,10 @@ def extracted(made: SimpleNamespace, folder: Path, view: str) -> Path:
     target = folder / f"{view}.safetensors"
     embeddings_script.main(
         SimpleNamespace(
-            input=made.files[view],
+            input=InputFiles(fromdict={**vars(made.files[view]), "weights": [str(made.weights)]}),
             output=[target],
             wildcards=SimpleNamespace(study="s", view=view, backbone="b"),
-            params=SimpleNamespace(load=made.load, versions={"torch": "1"}),
+            params=SimpleNamespace(load=made.load, versions={"torch": "1"}, files=made.digests),
             resources={"gpu": 0},
             threads=1,
         )
@@ -274,6 +278,8 @@ def test_the_scripts_give_a_head_under_which_the_backbone_gives_the_probes_own_l
     record = read_json(smk.output.record)
     assert record["constant"] == {"never": "no positive training image"}
     assert record["penalty"] in (0.01, 1.0)
+    assert [record["backbone_sha256"]] == made.digests
+    assert record["weights_sha256"] == sha256(smk.output.weights.read_bytes()).hexdigest()
     head = read_arrays(smk.output.weights, model="m")
     loaded = probed.load({"source": "probe", **made.load}, made.classes, smk.output.weights)
     pixels = torch.from_numpy(np.load(made.files["val"].pixels))
@@ -306,6 +312,7 @@ def test_embeddings_that_are_not_finite_are_refused_and_nothing_is_written(tmp_p
     broken = build("resnet18", ARCH, 0, 3, SIZE)
     torch.nn.init.constant_(broken.conv1.weight, float("nan"))
     write_weights(broken, weights, {})
+    made.digests = [sha256(weights.read_bytes()).hexdigest()]
     with pytest.raises(UserError, match=r"^backbone 'b': embeddings are not finite"):
         extracted(made, tmp_path, "val")
     assert not (tmp_path / "val.safetensors").exists()

@@ -36,7 +36,6 @@ def record(seed: int, stage1: int = 2, stage2: int = 5) -> dict[str, Any]:
             "metric": rng.uniform(0.5, 0.9),
             "learning_rate": 1e-4,
             "backbone_learning_rate": 1e-5,
-            "seconds": 3.0,
         }
         for number in range(1, stage1 + stage2 + 1)
     ]

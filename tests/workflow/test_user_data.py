@@ -150,8 +150,11 @@ def test_one_key_puts_own_images_on_the_page_which_says_so(own: Project) -> None
     assert "This page holds images" not in own.result("shapes/page.html").read_text()
 
 
-def test_nothing_edited_means_no_job(own: Project) -> None:
-    os.utime(own.folder / "mine" / "clinic" / "table.csv", (2_000_000_000, 2_000_000_000))
+def test_touched_tables_and_images_mean_no_job(own: Project) -> None:
+    """They are also other files than those that the run saw: the project is a copy."""
+    for number, file in enumerate((own.folder / "mine").rglob("*.*")):
+        time = (1_000_000_000 + number) if number % 2 else (2_000_000_000 + number)
+        os.utime(file, (time, time))
     assert own.plan() == Counter()
 
 
@@ -174,13 +177,16 @@ def test_an_image_put_into_a_folder_makes_the_index_anew(own: Project) -> None:
 def test_a_replaced_image_is_decoded_again_and_what_follows_runs(own: Project) -> None:
     rows = pl.read_parquet(own.result("clinic/views/source.parquet"))
     path = own.folder / rows.filter(pl.col("path").str.ends_with(".png"))["path"][0]
-    picture = open_image(path, 1)
+    picture, state = open_image(path, 1), path.stat()
     picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(path)
+    os.utime(path, (state.st_atime - 1000, state.st_mtime - 1000))
     found = own.plan()
     assert found["pixels clinic source 32-gray-bilinear"] == 1
     assert forward() <= found
     assert "find_dataset clinic" not in found
     assert not any("shapes" in job for job in found)
+    own.finish("--until", "pixels")
+    assert not any(job.startswith(("find", "pixels")) for job in own.plan())
 
 
 def test_a_missing_image_is_counted_and_named_by_the_run(own: Project) -> None:

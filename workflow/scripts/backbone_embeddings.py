@@ -8,6 +8,7 @@ from stamp.core.errors import UserError, run
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.backbone_embeddings import extract_embeddings
 from stamp.inference.logits import Execution
+from stamp.inference.provenance import ModelFiles
 from stamp.models.loaders.probe import backbone
 
 
@@ -16,9 +17,11 @@ def main(smk):
     ids = read_table(smk.input.view, study=smk.wildcards.study, view=view)["image"]
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
     execution = Execution(claim(smk.resources), smk.threads)
-    metadata = {"backbone": key, "view": view, **params.versions}
+    files = ModelFiles.of_job(smk.input, params.files)
+    metadata = {"backbone": key, "view": view, **params.versions, **files.card}
     try:
         frozen = backbone(params.load)
+        files.check()
         extract_embeddings(Path(smk.output[0]), cache, frozen, metadata, execution)
     except UserError as mistake:
         raise UserError(f"backbone '{key}': {mistake}") from None

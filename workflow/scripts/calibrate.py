@@ -3,6 +3,7 @@
 from stamp.core.artifacts import write_json
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
+from stamp.inference.provenance import same_weights
 from stamp.scoring.calibrate import ExclusionThresholds, calibrate
 
 
@@ -12,7 +13,7 @@ def main(smk):
     thresholds = ExclusionThresholds(**params.rules)
     where = f"study '{smk.wildcards.study}': calibration"
     found = calibrate(held_out, params.task, params.classes, thresholds, params.minimum, where)
-    write_json(smk.output[0], {"model": model, **found})
+    write_json(smk.output[0], {"model": model, **same_weights([smk.input.logits]), **found})
 
 
 if __name__ == "__main__":

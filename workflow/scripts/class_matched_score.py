@@ -5,6 +5,7 @@ import polars as pl
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
+from stamp.inference.provenance import same_weights
 from stamp.scoring.class_matched_score import class_matched_scores
 from stamp.scoring.score import ScoreSettings
 
@@ -18,7 +19,9 @@ def main(smk):
     table = class_matched_scores(pool, pairs, settings, fitted, params.matched, params.merge)
     common = {"model": model, "target": smk.wildcards.target}
     columns = [pl.lit(value).alias(name) for name, value in common.items()]
-    write_table(smk.output[0], table.select(*columns, pl.all()), {"study": study, **common})
+    metadata = {"study": study, **common}
+    metadata |= same_weights([smk.input.logits, smk.input.calibration])
+    write_table(smk.output[0], table.select(*columns, pl.all()), metadata)
 
 
 if __name__ == "__main__":

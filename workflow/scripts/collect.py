@@ -1,12 +1,14 @@
 """Gather every model's scores and outcomes into two tables."""
 
 import sys
+from pathlib import Path
 
 import polars as pl
 
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
+from stamp.inference.provenance import same_weights
 from stamp.report.outcomes import outcomes
 from stamp.report.scoreboard import Declared, counted_twice, model_row, scoreboard
 from stamp.scoring.evaluate import INFLUENCE
@@ -34,6 +36,14 @@ def main(smk):
             params.models, smk.input.scores, smk.input.calibrations, strict=True
         )
     ]
+    results = [
+        *smk.input.scores,
+        *smk.input.calibrations,
+        *smk.input.matched,
+        *smk.input.evaluations,
+    ]
+    for model in params.models:  # a row never mixes one model's numbers with its successor's
+        same_weights([path for path in results if Path(path).stem == model])
     board = scoreboard(rows)
     for line in counted_twice(board):
         print(f"stamp: warning: study '{study}': {line}", file=sys.stderr)

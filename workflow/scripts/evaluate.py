@@ -7,6 +7,7 @@ from stamp.core.artifacts import write_table
 from stamp.core.errors import run
 from stamp.data.views import scored_classes
 from stamp.inference.outputs import combined, read_outputs, read_predictions
+from stamp.inference.provenance import same_weights
 from stamp.scoring.evaluate import EvaluationSettings, evaluate_view
 
 
@@ -28,7 +29,8 @@ def main(smk):
     rows, outputs = combined([read(*pair, model) for pair in files], params.split)
     table = evaluate_view(rows, outputs, settings, f"study '{smk.wildcards.study}': view '{view}'")
     columns = [pl.lit(model).alias("model"), pl.lit(view).alias("view"), pl.all()]
-    write_table(smk.output[0], table.select(*columns), {"model": model, "view": view})
+    metadata = {"model": model, "view": view, **same_weights(smk.input.logits)}
+    write_table(smk.output[0], table.select(*columns), metadata)
 
 
 if __name__ == "__main__":

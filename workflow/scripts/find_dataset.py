@@ -13,6 +13,7 @@ def main(smk):
     adapter = importlib.import_module(f"stamp.data.adapters.{params.adapter}")
     index = adapter.index(params.options, Path(params.root), params.seed)
     metadata = {"dataset": name, "adapter": params.adapter, "seed": params.seed}
+    metadata |= {"content": params.content} if params.content else {}
     write_table(smk.output[0], check_index(index, name), metadata)
 
 

@@ -3,6 +3,7 @@
 import importlib
 from pathlib import Path
 
+from stamp.config import image_contents
 from stamp.core.artifacts import read_table, write_json
 from stamp.core.errors import run
 from stamp.data.download import complete
@@ -13,6 +14,8 @@ def main(smk):
     paths = read_table(smk.input[0], dataset=name)["path"].to_list()
     help = importlib.import_module(f"stamp.data.adapters.{params.adapter}").HELP
     found = complete(name, paths, Path(params.root), params.url, params.access, help)
+    if params.content:
+        image_contents.keep(paths, Path(params.contents), params.content[0])
     write_json(smk.output[0], found)
 
 

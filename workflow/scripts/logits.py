@@ -7,6 +7,7 @@ from stamp.core.device import claim
 from stamp.core.errors import run
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import Execution, extract_logits, metadata_of
+from stamp.inference.provenance import ModelFiles
 from stamp.models.loaders.registry import load_named
 
 
@@ -15,9 +16,10 @@ def main(smk):
     ids = read_table(smk.input.view, study=smk.wildcards.study, view=view)["image"]
     cache = PixelCache(Path(smk.input.pixels), Path(smk.input.record), ids)
     execution = Execution(claim(smk.resources), smk.threads)
-    weights = Path(smk.input.weights) if smk.input.get("weights") else None
-    loaded = load_named(model, params.load, params.classes, weights)
-    metadata = metadata_of(model, view, params.load["source"])
+    files = ModelFiles.of_job(smk.input, params.files)
+    loaded = load_named(model, params.load, params.classes, files.weights)
+    files.check()
+    metadata = metadata_of(model, view, params.load, files.card)
     extract_logits(Path(smk.output[0]), cache, loaded, params.classes, metadata, execution)
 
 

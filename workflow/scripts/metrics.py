@@ -5,6 +5,7 @@ import polars as pl
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import present, read_outputs
+from stamp.inference.provenance import same_weights
 from stamp.metrics import inputs
 from stamp.metrics.decisions import decided, write_decisions
 from stamp.metrics.from_extra_outputs import ExtraInputs, TargetEmbeddings
@@ -37,6 +38,8 @@ def main(smk):
         target_embeddings=TargetEmbeddings(files.get("target_embeddings") or None, ids),
         exact_total=inputs.exact_total(found.source.p, pool.rows, pairs, params),
     )
+    extras = [file for file in (extra.manifest, extra.target_embeddings.manifest) if file]
+    made_from |= same_weights([files.logits, files.calibration, *outputs, *extras])
     table = metric_table(found.source, found.targets, extra, params.wanted)
     table = table.select(pl.lit(model).alias("model"), pl.all())
     write_table(smk.output.metrics, table, made_from)

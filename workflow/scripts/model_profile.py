@@ -5,6 +5,7 @@ from importlib import import_module
 from stamp.core.artifacts import read_json, read_table, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
+from stamp.inference.provenance import same_weights
 from stamp.report.profiles.model_profile import ProfileInputs
 from stamp.report.profiles.rows import as_table
 from stamp.scoring.score import ScoreSettings
@@ -20,6 +21,9 @@ def main(smk):
     material = ProfileInputs.of(source, pairs, design, params.order, temperature, manifest)
     found = import_module(f"stamp.report.analyses.{smk.wildcards.profile}.profile").rows(material)
     metadata = {"model": model, "study": study, "profile": smk.wildcards.profile}
+    metadata |= same_weights(
+        [smk.input.logits, smk.input.calibration, *([manifest] if manifest else [])]
+    )
     write_table(smk.output[0], as_table(model, list(found)), metadata)
 
 

@@ -2,6 +2,8 @@
 
 from stamp.core.artifacts import read_table, write_arrays, write_json
 from stamp.core.errors import naming, run
+from stamp.core.file_digest import read_sha256
+from stamp.inference.provenance import same_weights
 from stamp.models.training.probe import DEFAULTS, fit, read_embeddings
 
 
@@ -21,8 +23,11 @@ def main(smk):
         classes = len(params.classes)
         done = fit(*found, params.task, classes, head["penalty"], head["standardise"])
     card = {"model": model, "study": study, "backbone": params.backbone}
+    weights = same_weights([files.embeddings, files.val_embeddings])
+    card |= {f"backbone_{key.removeprefix('weights_')}": one for key, one in weights.items()}
     write_arrays(smk.output.weights, done.arrays, card)
     record = {"images": len(found[0].labels), **done.record(params.classes)}
+    record |= {"weights_sha256": read_sha256(smk.output.weights)}
     write_json(smk.output.record, {**card, **record})
 
 

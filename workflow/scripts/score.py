@@ -5,6 +5,7 @@ import numpy as np
 from stamp.core.artifacts import read_json, read_table, write_arrays, write_table
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
+from stamp.inference.provenance import same_weights
 from stamp.scoring.score import ScoreSettings, score_at_n_pairs, score_table
 
 
@@ -18,6 +19,7 @@ def main(smk):
     sweep = params.n_pairs_sweep
     by_number = score_at_n_pairs(source.only("pool"), pairs, settings, fitted, sweep, model)
     metadata = {"model": model, "study": study, "number": params.number}
+    metadata |= same_weights([smk.input.logits, smk.input.calibration])
     write_table(smk.output.scores, table, metadata)
     write_table(smk.output.n_pairs, by_number, metadata)
     write_arrays(smk.output.draws, {"stamp": headline.draws.astype(np.float64)}, metadata)

@@ -9,6 +9,7 @@ from stamp.images.pixel_cache import PixelCache
 from stamp.inference.extra_outputs.job import ExtraOutputsJob
 from stamp.inference.extra_outputs.manifest import TARGETS, write_precomputed
 from stamp.inference.extra_outputs.selected_images import SelectedImages
+from stamp.inference.provenance import ModelFiles
 
 
 def main(smk):
@@ -28,8 +29,7 @@ def main(smk):
         kinds=params.kinds,
         params=params,
         settings=params.settings,
-        weights=files.get("weights") or None,
-        backbone=files.get("backbone") or None,
+        files=ModelFiles.of_job(files, params.files),
         device=lambda: claim(smk.resources),
         threads=smk.threads,
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from stamp.core.artifacts import read_table, write_json
 from stamp.core.errors import run
+from stamp.core.file_digest import read_sha256
 from stamp.data.views import labels
 from stamp.images.pixel_cache import PixelCache
 from stamp.models.training.train import TrainingImages, train
@@ -20,7 +21,9 @@ def main(smk):
     trained = train(params.load, params.classes, images, params.seed, smk.threads, model)
     metadata = {"model": model, "study": study, "seed": params.seed, **params.versions}
     write_weights(trained.loaded.module, Path(smk.output.weights), metadata)
-    write_json(smk.output.record, {**metadata, "losses": trained.losses, "images": trained.images})
+    told = {"losses": trained.losses, "images": trained.images}
+    told |= {"weights_sha256": read_sha256(smk.output.weights)}
+    write_json(smk.output.record, {**metadata, **told})
 
 
 if __name__ == "__main__":

@@ -283,10 +283,10 @@ def test_an_edited_table_or_image_has_another_digest_and_a_touched_table_has_not
         (tmp_path / "a" / f"{number}.png").write_bytes(b"x")
 
     def digests() -> tuple[str | None, str | None]:
-        fingerprint._found.cache_clear()
-        return tuple(
-            find("csv", {}, str(tmp_path)) for find in (fingerprint.of_index, fingerprint.of_images)
-        )
+        fingerprint._index.cache_clear()
+        fingerprint._images.cache_clear()
+        table = fingerprint.of_index("csv", {}, str(tmp_path))
+        return table, fingerprint.of_images("csv", {}, str(tmp_path), tmp_path / "record.json")
 
     first = digests()
     os.utime(tmp_path / "table.csv", (1, 1))
@@ -296,8 +296,8 @@ def test_an_edited_table_or_image_has_another_digest_and_a_touched_table_has_not
     write(tmp_path, ROWS.replace("61", "62"))
     assert digests()[0] != first[0]
     (tmp_path / "table.csv").unlink()
-    assert digests() == ("unreadable", "unreadable")
-    assert fingerprint.of_index("nih", {}, "nowhere") is None
+    assert digests()[0] != first[0] and digests()[1] == "unreadable"
+    assert fingerprint.of_index("phantom", {}, "nowhere") is None
 
 
 def test_the_standard_librarys_csv_is_still_itself() -> None:

@@ -16,4 +16,5 @@ COMMANDS = (
     "pin",
     "statistics",
     "status",
+    "trust",
 )

@@ -291,7 +291,7 @@ def forwarded(
             what = f"{named.name}: view '{view}'"
             images = ImageFiles(ids, rows["path"].to_list(), what, named.border)
             write_cache(cache, record, images, pixels, 4)
-            metadata = metadata_of(key, view, candidate.load["source"])
+            metadata = metadata_of(key, view, candidate.load)
             opened = PixelCache(cache, record, ids)
             how = Execution(run.device, run.threads)
             extract_logits(logits, opened, loaded, classes, metadata, how)

@@ -123,13 +123,19 @@ class Dataset:
 
     @property
     def edited_table(self) -> str | None:
-        """A digest of the user's own table; None where nobody edits it."""
+        """A digest of the tables that the user put there; None where there is none of them."""
+        if self.made or (self.download and self.files):
+            return None
         return fingerprints.of_index(self.adapter, self.options, self.root)
 
     @property
-    def edited_images(self) -> str | None:
-        """A digest of the user's own images; None where nobody edits them."""
-        return fingerprints.of_images(self.adapter, self.options, self.root)
+    def owned(self) -> bool:
+        """Whether its images are the user's own, who may replace them."""
+        return self.adapter in fingerprints.OWN
+
+    def edited_images(self, record: Path) -> str | None:
+        """What stands for the content of the user's own images; None where nobody edits them."""
+        return fingerprints.of_images(self.adapter, self.options, self.root, record)
 
 
 def check_known(key: str, datasets: Mapping[str, Any], where: str) -> None:

@@ -1,9 +1,10 @@
-"""What a user's own table and images are right now, as digests that a plan compares.
+"""What a user's own tables and images are right now, as digests that a plan compares.
 
-Downloaded data sets change with their checksums; a user's own change whenever the user edits them.
-The adapters that read those say what their index is made of (``content``) and where their images
-are (``files``). Tables count by their bytes; images, which may be many, by name, size and time of
-change.
+Data sets that are downloaded change with their checksums; those that a user puts into a folder
+change whenever the user edits them. Their adapters say what the index is made of (``tables``, or
+``names`` where that is the names of all images) and, of data sets of the user's own, where the
+images are (``files``). Tables count by their content. So do images, which may be many: see
+:mod:`stamp.config.image_contents`.
 """
 
 from __future__ import annotations
@@ -11,54 +12,56 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from stamp.config import image_contents
 from stamp.core.errors import UserError
+from stamp.core.file_digest import planned
 
-OWN = ("csv", "folder")  # adapters whose data a user edits
+OWN = ("csv", "folder")  # adapters whose images a user may edit
 
 
 def of_index(adapter: str, options: Mapping[str, Any], root: str) -> str | None:
-    """A digest of what the index is made of; None for data sets that nobody edits."""
-    return _found("content", adapter, json.dumps(options, sort_keys=True), root)
+    """A digest of what the index is made of; None for adapters that read no table."""
+    return _index(adapter, json.dumps(options, sort_keys=True), root)
 
 
-def of_images(adapter: str, options: Mapping[str, Any], root: str) -> str | None:
-    """A digest of the names, sizes and times of the images; None where nobody edits them."""
-    return _found("files", adapter, json.dumps(options, sort_keys=True), root)
+def of_images(adapter: str, options: Mapping[str, Any], root: str, record: Path) -> str | None:
+    """What stands for the content of the images; None where nobody edits them.
 
-
-def of_file(path: Path) -> str:
-    """A digest of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-
-
-def of_stats(paths: Iterable[str]) -> str:
-    """A digest of each path with its size and time of change, absent ones as such."""
-    state = hashlib.sha256()
-    for path in paths:
-        try:
-            found = os.stat(path)
-            about = f"{found.st_size} {found.st_mtime_ns}"
-        except OSError:
-            about = "absent"
-        state.update(f"{path}\0{about}\0".encode())
-    return state.hexdigest()[:16]
+    ``record`` is where the job that found them put what they held.
+    """
+    return _images(adapter, json.dumps(options, sort_keys=True), root, record)
 
 
 @cache
-def _found(what: str, adapter: str, options: str, root: str) -> str | None:
+def _index(adapter: str, options: str, root: str) -> str | None:
     """What can't be read is no mistake of the plan: the job that reads it says what is wrong."""
-    if adapter not in OWN:
-        return None
-    module = importlib.import_module(f"stamp.data.adapters.{adapter}")
+    module = _adapter(adapter)
     try:
-        found = getattr(module, what)(json.loads(options), Path(root))
+        if hasattr(module, "names"):
+            return str(module.names(json.loads(options), Path(root)))
+        if not hasattr(module, "tables"):
+            return None
+        contents = [planned(table) for table in module.tables(json.loads(options), Path(root))]
     except (UserError, OSError):
         return "unreadable"
-    return found if isinstance(found, str) else of_stats(found)
+    return hashlib.sha256(" ".join(contents).encode()).hexdigest()[:16]
+
+
+@cache
+def _images(adapter: str, options: str, root: str, record: Path) -> str | None:
+    if adapter not in OWN:
+        return None
+    try:
+        files = _adapter(adapter).files(json.loads(options), Path(root))
+    except (UserError, OSError):
+        return "unreadable"
+    return image_contents.token(files, record)
+
+
+def _adapter(name: str) -> Any:
+    return importlib.import_module(f"stamp.data.adapters.{name}")

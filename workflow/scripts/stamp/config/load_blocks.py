@@ -309,6 +309,7 @@ class Torchscript(BlackBox):
 
     source: Literal["torchscript"]
     file: str = Field(description="as `torch.jit.save` wrote it")
+    sha256: Checksum | None = Field(None, description="checksum of the file")
 
 
 class Onnx(BlackBox):
@@ -319,6 +320,7 @@ class Onnx(BlackBox):
         description="from float pixels [n, channels, h, w], for any or a fixed number of images, "
         "to outputs [n, classes]"
     )
+    sha256: Checksum | None = Field(None, description="checksum of the file")
     output: str | None = Field(
         None, description="the name of the output that is taken, where there are several"
     )
@@ -338,6 +340,7 @@ class PythonFunction(BlackBox):
     file: str | None = Field(
         None, description="weights file, whose path the function gets as `weights`"
     )
+    sha256: Checksum | None = Field(None, description="checksum of the file")
     parameters: Count | None = Field(None, description=PARAMETERS)
 
 

@@ -138,9 +138,13 @@ class Plan:
         """Pixels that are cut off at each side of a view's images: its data sets agree on them."""
         return max(self.datasets[name].border for name in study.view(view)["datasets"])
 
-    def edited_images(self, study: Study, view: str) -> list[str | None] | None:
-        """Digests of the user's own images in a view; None where none of its data sets is."""
-        found = [self.datasets[name].edited_images for name in study.view(view)["datasets"]]
+    def image_record(self, dataset: str) -> Path:
+        """Where the job that finds a data set's images keeps what they hold."""
+        return Path(self.results, "datasets", dataset, ".images.json")
+
+    def edited_images(self, *datasets: str) -> list[str | None] | None:
+        """What stands for the user's own images in data sets; None where these are of nobody."""
+        found = [self.datasets[name].edited_images(self.image_record(name)) for name in datasets]
         return found if any(found) else None
 
 

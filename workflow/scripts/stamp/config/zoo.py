@@ -11,6 +11,7 @@ from pydantic import Field, RootModel
 
 from stamp.config.documents import Name, Section, Sentence, parsed, plain, read_yaml
 from stamp.config.load_blocks import LoadBlock
+from stamp.config.onnx_data import external_files
 from stamp.config.precomputed import PROBABILITIES, file_of, ids_file
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.config.registries import model_sources
@@ -153,10 +154,22 @@ class Model:
         return files.get("file") or files.get("checkpoint.file")
 
     @property
-    def further_weights(self) -> str | None:
+    def further_weights(self) -> list[str]:
         """What it needs beside its weights: the frozen backbone's, or an ONNX file's data."""
-        files = weight_files(self.load)
-        return files.get("backbone.file") or files.get("file (its data)")
+        onnx = self.load["source"] == "onnx"
+        return [*self.backbone_weights, *(external_files(self.load["file"]) if onnx else ())]
+
+    @property
+    def initial_weights(self) -> list[str]:
+        """The user's file that fine-tuning starts from."""
+        file = weight_files(self.load).get("initial.file")
+        return [file] if file else []
+
+    @property
+    def backbone_weights(self) -> list[str]:
+        """The user's file with the weights of a probe's frozen backbone."""
+        file = weight_files(self.load).get("backbone.file")
+        return [file] if file else []
 
     def logits_files(self, view: str) -> list[str]:
         """The user's file of logits of a view, and that of its image ids where they are apart."""
@@ -193,8 +206,9 @@ def weight_files(block: Mapping[str, Any]) -> dict[str, str]:
         for key, file in list(found.items()):
             if file is not None and (beside := ids_file(Path(file))):
                 found[f"{key} (its image ids)"] = str(beside)
-    if block.get("source") == "onnx" and Path(f"{block['file']}.data").is_file():
-        found["file (its data)"] = f"{block['file']}.data"  # of networks beyond 2 GB
+    if block.get("source") == "onnx":
+        for file in external_files(block["file"]):
+            found[f"file (its data, {Path(file).name})"] = file
     return {key: file for key, file in found.items() if file is not None}
 
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,9 @@ def described(loaded: LoadedModel, images: int, device: str) -> dict[str, Any]:
     }
 
 
-def metadata_of(model: str, view: str, source: str) -> dict[str, str]:
-    """What the metadata of a model's outputs on a view begins with."""
-    return {"model": model, "view": view, **versions(source)}
+def metadata_of(
+    model: str, view: str, block: Mapping[str, Any], files: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """What the metadata of a model's outputs on a view begins with; ``files`` is what it is of."""
+    code = {"weights_code": block["code"]} if "code" in block else {}
+    return {"model": model, "view": view, **versions(block["source"]), **code, **files}

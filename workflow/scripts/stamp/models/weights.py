@@ -17,6 +17,7 @@ from torch import nn
 
 from stamp.core.artifacts import atomic_write, sort_header
 from stamp.core.errors import UserError, suggest
+from stamp.core.file_digest import check_sha256, sha256_of
 from stamp.models.hub import is_commit
 
 State = dict[str, torch.Tensor]
@@ -156,7 +157,7 @@ def located(origin: Mapping[str, Any], what: str) -> Path:
     if not path.is_file():
         raise UserError(f"{path}: no such weights file")
     if "sha256" in origin:
-        _check_digest(path, origin["sha256"])
+        check_sha256(path, origin["sha256"])
     return path
 
 
@@ -236,7 +237,7 @@ def _fetched(repo: str, name: str, revision: str | None) -> Path:
     except RuntimeError as error:  # of hf_xet, which has no classes for failed transfers
         raise TransferError(first_line(error)) from None
     etag = hub_record(path).get("etag", "")
-    if re.fullmatch("[0-9a-f]{64}", etag) and _sha256(path) != etag:
+    if re.fullmatch("[0-9a-f]{64}", etag) and sha256_of(path) != etag:
         path.resolve().unlink(missing_ok=True)
         path.unlink(missing_ok=True)
         raise TransferError("what arrived is not what the hub announced")
@@ -330,17 +331,6 @@ def hub_failure(error: BaseException, revision: str | None = None) -> str:
     if unreached(error):
         return f"the connection failed ({first_line(error)})"
     return first_line(error)
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _check_digest(path: Path, expected: str) -> None:
-    found = _sha256(path)
-    if found != expected:
-        raise UserError(f"{path}: its sha256 is {found}, but {expected} is expected")
 
 
 def write_weights(module: nn.Module, path: Path, metadata: Mapping[str, Any]) -> None:

@@ -80,6 +80,13 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     return pl.concat(parts).select(*fixed, *CLASSES, "position", "age", "sex")
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of."""
+    chosen = choose("chexpert", options, OPTIONS)
+    splits = choices("chexpert", "splits", chosen["splits"], tuple(TABLES))
+    return [_table_file(root, split, str(chosen["metadata"])) for split in splits]
+
+
 def _table_file(root: Path, split: str, metadata: str) -> Path:
     """The first table of a split in the places where copies have it, or the shipped one."""
     for place in PLACES:

@@ -13,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-from stamp.config import fingerprints as fingerprint
 from stamp.core.errors import UserError, suggest
 from stamp.data import table_files
 from stamp.data.adapter_options import choose
@@ -95,9 +94,9 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     return pl.concat([rows, labels, pl.DataFrame(others)], how="horizontal")
 
 
-def content(options: Mapping[str, Any], root: Path) -> str:
-    """What the index is made of: the table's bytes."""
-    return fingerprint.of_file(root / str(choose("csv", options, OPTIONS)["table"]))
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of."""
+    return [root / str(choose("csv", options, OPTIONS)["table"])]
 
 
 def files(options: Mapping[str, Any], root: Path) -> Iterable[str]:

@@ -122,6 +122,11 @@ def _strata(wanted: Any) -> str | list[float]:
     return [float(one) for one in numbers]
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of."""
+    return [home / name for home in (root, root / FOLDER) for name in TABLES.values()]
+
+
 def _tables_in(root: Path) -> bool:
     return any((root / name).is_file() for name in TABLES.values())
 

@@ -67,8 +67,8 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     )
 
 
-def content(options: Mapping[str, Any], root: Path) -> str:
-    """What the index is made of: the names of all images."""
+def names(options: Mapping[str, Any], root: Path) -> str:
+    """A digest of what the index is made of: the names of all images."""
     levels = _levels(choose("folder", options, OPTIONS)["levels"])
     state = hashlib.sha256()
     for one in walk(root, levels):

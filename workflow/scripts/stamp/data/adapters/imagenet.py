@@ -158,6 +158,12 @@ def _image_folder(root: Path) -> Path | None:
     return None
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of, beside the names of the images."""
+    devkit = [root / place / name for place in DEVKIT for name in (TRUTH, META)]
+    return [root / SOLUTION, *devkit]
+
+
 def _kaggle(root: Path) -> pl.DataFrame:
     """The class of each image, the first word of its solution (boxes follow)."""
     file = root / SOLUTION

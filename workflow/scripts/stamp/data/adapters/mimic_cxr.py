@@ -71,6 +71,13 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     )
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of."""
+    labeler = choose("mimic_cxr", options, OPTIONS)["labeler"]
+    labels = LABELERS[choice("mimic_cxr", "labeler", labeler, tuple(LABELERS))]
+    return [_file(root, name) for name in ("metadata", "split", labels)]
+
+
 def _file(root: Path, name: str) -> Path:
     """The newest table of that name; version 2.1.0 has most tables under the name of 2.0.0."""
     found = [

@@ -68,6 +68,12 @@ def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     )
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of."""
+    metadata = choose("nih", options, OPTIONS)["metadata"]
+    return [_table_file(root, metadata), *(root / name for name in LISTS.values())]
+
+
 def _table_file(root: Path, metadata: Any) -> Path:
     """The table that the user names, or the first that is there, torchxrayvision's copy last."""
     if metadata is not None:

@@ -41,6 +41,13 @@ LINES = "imagenet_to_label_2012_v2"
 NUMBERS = "pytorch_to_imagenet_2012_id.json"
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of, beside the names of the images."""
+    names = (LABELS, CLASSES, LINES, NUMBERS)
+    homes = (root, root / FOLDER)
+    return [home / "mappings" / name for home in homes for name in names]
+
+
 def index(options: Mapping[str, Any], root: Path, seed: int) -> pl.DataFrame:
     """The index of the images whose kind is an ImageNet class, by folder and file name.
 

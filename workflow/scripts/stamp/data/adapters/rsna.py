@@ -83,6 +83,15 @@ def shipped() -> Path | None:
         return None
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of."""
+    chosen = choose("rsna", options, OPTIONS)
+    mapping = root / MAPPING if chosen["mapping"] is None else Path(str(chosen["mapping"]))
+    folder = root if chosen["nih_lists"] is None else Path(str(chosen["nih_lists"]))
+    lists = [folder / name for name in LISTS.values()]
+    return [labels_file(root), root / DETAILS, mapping, *lists]
+
+
 def labels_file(root: Path) -> Path:
     """The table of labels in the folder, plain or zipped, else the shipped one."""
     files = (root / LABELS, root / f"{LABELS}.zip", shipped())

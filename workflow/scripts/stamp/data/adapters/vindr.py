@@ -105,6 +105,16 @@ def shipped() -> Path | None:
         return None
 
 
+def tables(options: Mapping[str, Any], root: Path) -> list[Path]:
+    """The files that the index is made of."""
+    splits = choices(
+        "vindr", "splits", choose("vindr", options, OPTIONS)["splits"], ("train", "test")
+    )
+    kaggle = _kaggle_file(root) or shipped()
+    official = [root / "annotations" / f"image_labels_{split}.csv" for split in splits]
+    return [*official, *([kaggle] if kaggle else [])]
+
+
 def _layout(root: Path, wanted: str, splits: list[str]) -> str:
     """The layout that is there; with nothing there, what the shipped table suffices for."""
     if wanted == "auto":

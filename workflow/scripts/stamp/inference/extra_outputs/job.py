@@ -15,7 +15,7 @@ from stamp.inference.extra_outputs.output_files import OutputFiles
 from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.logits import metadata_of
-from stamp.inference.provenance import digests
+from stamp.inference.provenance import ModelFiles
 from stamp.models.loaders.registry import load_named
 
 # What all kinds depend on beside weights, images and pixels.
@@ -26,9 +26,8 @@ DECIDES = ("load", "versions", "classes", "seed", "code")
 class ExtraOutputsJob:
     """One model, one view (the source, or all targets), and the kinds that are wanted.
 
-    ``params`` has what decides every kind, see ``DECIDES``. ``weights`` is the model's own weights
-    file, ``backbone`` that of the backbone it shares. ``device`` is called when the model is
-    loaded.
+    ``params`` has what decides every kind, see ``DECIDES``. ``files`` are those that the model is
+    read from. ``device`` is called when the model is loaded.
     """
 
     model: str
@@ -37,8 +36,7 @@ class ExtraOutputsJob:
     kinds: Sequence[str]
     params: Mapping[str, Any]
     settings: Mapping[str, Any]
-    weights: str | None
-    backbone: str | None
+    files: ModelFiles
     device: Callable[[], str]
     threads: int
 
@@ -48,19 +46,19 @@ class ExtraOutputsJob:
         """Make the kinds that are not there already, and write the manifest of all."""
         made_from = {
             **{part: self.params[part] for part in DECIDES},
-            "weights": digests(self.weights, self.backbone),
+            "weights": list(self.files.digests.values()),
             "images": images.digest,
             "pixels": [read_json(record)["pixels"] for record in pixel_records],
         }
-        metadata = metadata_of(self.model, self.view, self.params["load"]["source"])
+        metadata = metadata_of(self.model, self.view, self.params["load"], self.files.card)
         folder = Path(manifest).parent
         files = OutputFiles(folder, self.model, made_from, self.settings, metadata)
         entries = files.make(self.kinds, lambda: self._load(images))
-        write_manifest(manifest, self.model, self.study, entries)
+        write_manifest(manifest, self.model, self.study, entries, self.files.card)
 
     def _load(self, images: SelectedImages) -> Runner:
         torch.set_num_threads(self.threads)
         device, classes = self.device(), self.params["classes"]
-        weights = Path(self.weights) if self.weights else None
-        loaded = load_named(self.model, self.params["load"], classes, weights)
+        loaded = load_named(self.model, self.params["load"], classes, self.files.weights)
+        self.files.check()
         return Runner(loaded, len(classes), images, self.settings, self.params["seed"], device)

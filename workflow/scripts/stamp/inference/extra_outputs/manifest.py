@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,15 @@ class NotAvailable(LookupError):
     """A kind of extra output that a model can't give; its text is the reason."""
 
 
-def write_manifest(path: str | Path, model: str, study: str, entries: Mapping[str, Any]) -> None:
-    """Write the manifest of a model's extra outputs, one entry per kind."""
-    write_json(Path(path), {"model": model, "study": study, "extra_outputs": entries})
+def write_manifest(
+    path: str | Path,
+    model: str,
+    study: str,
+    entries: Mapping[str, Any],
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Write the manifest of a model's extra outputs, one entry per kind; ``files`` are its own."""
+    write_json(Path(path), {"model": model, "study": study, **files, "extra_outputs": entries})
 
 
 def write_precomputed(path: str | Path, model: str, study: str, kinds: Sequence[str]) -> None:

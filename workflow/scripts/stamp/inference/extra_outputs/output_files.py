@@ -16,10 +16,11 @@ from stamp.config.registries.extra_outputs import KINDS
 from stamp.core.array_writer import ArrayWriter
 from stamp.core.artifacts import atomic_write, ids_digest, read_json, write_json
 from stamp.core.errors import UserError
+from stamp.core.file_digest import read_sha256
 from stamp.core.progress import bar
 from stamp.inference.extra_outputs.registry import MAKERS
 from stamp.inference.extra_outputs.runner import ArrayStream, Runner, Unavailable
-from stamp.inference.provenance import file_digest, key_of
+from stamp.inference.provenance import key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class OutputFiles:
         if "reason" in entry:
             return entry
         file = self.folder / entry["file"]
-        undamaged = file.is_file() and file_digest(file) == entry["digest"]
+        undamaged = file.is_file() and read_sha256(file) == entry["digest"]
         return entry if undamaged else None
 
     def _record(self, kind: str) -> Path:
@@ -100,7 +101,7 @@ class OutputFiles:
             writer.close()
         return {
             "file": str(file),
-            "digest": file_digest(self.folder / file),
+            "digest": read_sha256(self.folder / file),
             "images": stream.images,
             "forwarded": stream.forwarded,
             **stream.notes,

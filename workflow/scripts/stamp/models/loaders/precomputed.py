@@ -7,7 +7,6 @@ torch: such a model needs neither it nor pixels.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -163,12 +162,19 @@ def as_logits(
 
 
 def metadata_of(
-    model: str, view: str, block: Mapping[str, Any], ids: Sequence[str]
+    model: str,
+    view: str,
+    block: Mapping[str, Any],
+    ids: Sequence[str],
+    digests: Sequence[str],
 ) -> dict[str, Any]:
-    """The metadata of a model's outputs on a view: what other models' have, and the file."""
+    """The metadata of a model's outputs on a view: what other models' have, and the file.
+
+    ``digests`` are the SHA-256 of the file and of that of its image ids, if they are apart.
+    """
     path = file_of(block, view)
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    # one file for all views is the model itself; of several each is of its own view alone
+    what = "weights" if "files" not in block else "outputs"
     return {
         "model": model,
         "view": view,
@@ -176,6 +182,6 @@ def metadata_of(
         "images": len(ids),
         "parameters": block.get("parameters"),
         "device": "none",
-        "weights_file": str(path),
-        "weights_sha256": digest,
+        f"{what}_file": str(path),
+        f"{what}_sha256": " ".join(digests),
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 from stamp.config.registries.model_sources import SOURCES
 from stamp.core.errors import UserError
+from stamp.core.file_digest import check_sha256
 from stamp.models.hub import unpinned
 from stamp.models.loaded_model import LoadedModel
 
@@ -19,8 +20,12 @@ def load_model(
 ) -> LoadedModel:
     """The model of a ``load`` block.
 
-    Weights of the hub that no commit pins may change: a line on stderr says which these are.
+    ``weights`` of another content than the block's ``sha256`` says are refused. Weights of the hub
+    that no commit pins may change: a line on stderr says which these are.
     """
+    pinned = block.get("checkpoint", block).get("sha256")
+    if weights is not None and pinned is not None:
+        check_sha256(weights, pinned)
     loader = importlib.import_module(SOURCES[block["source"]].module)
     loaded: LoadedModel = loader.load(block, classes, weights)
     if loaded.origin and unpinned(block):

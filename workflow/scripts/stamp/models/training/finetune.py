@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -273,7 +272,7 @@ class FinetuneRun:
 
     def epoch(self, seed: int, what: str, shown: Any) -> None:
         """The next epoch of the plan: train, validate, keep the weights if they are the best."""
-        started, number = time.monotonic(), len(self.curve)
+        number = len(self.curve)
         stage, place = self.plan[number]
         shown.set_description(f"{what} stage {stage} epoch {number + 1}/{len(self.plan)}")
         if stage != self.stage:
@@ -295,7 +294,6 @@ class FinetuneRun:
                 "metric": metric,
                 "learning_rate": rates[0],
                 "backbone_learning_rate": rates[-1] if stage == 2 else 0.0,
-                "seconds": round(time.monotonic() - started, 3),
             }
         )
         if self.best_epoch == number + 1:

@@ -25,7 +25,6 @@ SCHEMA = {
     "val_loss": pl.Float64,
     "learning_rate": pl.Float64,
     "backbone_learning_rate": pl.Float64,
-    "seconds": pl.Float64,
     "best": pl.Boolean,
 }
 
