@@ -45,7 +45,9 @@ rule thumbnails:
         runtime=minutes(30),
     params:
         border=lambda wildcards: PLAN.border(study_of(wildcards), "source"),
-        content=lambda wildcards: PLAN.edited_images(study_of(wildcards), "source"),
+        content=lambda wildcards: PLAN.edited_images(
+            *study_of(wildcards).view("source")["datasets"]
+        ),
         code=code_of("thumbnails.py"),
     script:
         "../workflow/scripts/thumbnails.py"

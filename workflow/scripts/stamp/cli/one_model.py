@@ -19,6 +19,7 @@ from stamp.cli.check_data.pairs import eligible
 from stamp.cli.data_argument import Named
 from stamp.cli.trained_on import TrainedOn, meeting
 from stamp.config.documents import read_yaml
+from stamp.config.precomputed import file_of, ids_file
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.config.registries.model_sources import SOURCES
 from stamp.config.study import Study
@@ -31,6 +32,7 @@ from stamp.config.study_file import (
 from stamp.config.zoo import check_load, filled, weight_files
 from stamp.core.artifacts import array_metadata
 from stamp.core.errors import UserError, suggest
+from stamp.core.file_digest import sha256_of
 from stamp.data.pairs import study_pairs
 from stamp.data.source_view import SourceViewSettings, source_view
 from stamp.data.views import keep, label_columns, select
@@ -259,7 +261,9 @@ def brought(
         except UserError as mistake:
             raise UserError(f"model '{key}': {mistake}") from None
         found[view] = Outputs(rows, logits, load.get("parameters"))
-    about = metadata_of(key, "source", load, views["source"]["image"].to_list())
+    path = file_of(load, "source")
+    digests = [sha256_of(file) for file in (path, ids_file(path)) if file is not None]
+    about = metadata_of(key, "source", load, views["source"]["image"].to_list(), digests)
     return Passed(found, {name: str(value) for name, value in about.items()})
 
 
