@@ -54,8 +54,9 @@ def scores(keys: list[str], values: np.ndarray, excluded: dict[int, str]) -> pl.
         {
             "model": keys, "stamp": values, "raw": values, "low": values - 0.04,
             "high": values + 0.04, "se_bootstrap": 0.02, "eta2": values, "within": 0.1,
-            "total": 0.4, "exact_stamp": values, "exact_eta2": values, "n_semantic": 500,
-            "n_random": 500, "parameters": 1000, "degenerate": False, "saturated": False,
+            "total": 0.4, "estimator": "exact", "sampled_stamp": values, "sampled_eta2": values,
+            "n_semantic": 500, "n_random": 500, "n_units": 100,
+            "parameters": 1000, "degenerate": False, "saturated": False,
             "leakage": False, "missing": nothing, "kind": "class", "temperature": 1.1,
             "temperature_bound": nothing, "excluded_temperature": nothing,
             "excluded_chance": told, "excluded": told, "contaminated": nothing,

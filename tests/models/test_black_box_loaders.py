@@ -599,7 +599,7 @@ def test_neither_torch_nor_timm_is_imported_for_given_outputs(tmp_path: Path) ->
     """The scripts run where importing torch fails."""
     path = write_outputs(tmp_path / "o.csv", IDS, VALUES, CLASSES)
     view = tmp_path / "view.parquet"
-    pl.DataFrame({"image": IDS, "label": [0] * 20}).write_parquet(view)
+    pl.DataFrame({"image": IDS, "label": [0] * 20, "domain": ["all"] * 20}).write_parquet(view)
     program = f"""
 import sys
 from types import SimpleNamespace

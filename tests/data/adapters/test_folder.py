@@ -84,15 +84,6 @@ def test_what_is_not_there_or_not_known_is_one_line(tmp_path: Path) -> None:
     assert "expected a list with 'class'" in mistake(tmp_path, levels=["split"])
 
 
-def test_the_listing_digest_counts_names_and_not_times(tmp_path: Path) -> None:
-    put(tmp_path, "cat/1.png", "dog/1.png")
-    first = folder.content({}, tmp_path)
-    put(tmp_path, "cat/1.png", "cat/notes.txt")
-    assert folder.content({}, tmp_path) == first
-    put(tmp_path, "cat/2.png")
-    assert folder.content({}, tmp_path) != first
-
-
 def test_a_class_may_be_a_link_to_a_folder_elsewhere(tmp_path: Path) -> None:
     put(tmp_path / "disk", "1.png", "2.png")
     root = put(tmp_path / "root", "cat/1.png")

@@ -302,7 +302,7 @@ def training_rows(page: StudyPage) -> list[dict[str, Any]]:
         losses = record.get("losses")
         curve = [
             {"epoch": epoch, "train_loss": loss} for epoch, loss in enumerate(losses or [], start=1)
-        ] or [one for one in record.get("curve", []) if "train_loss" in one]
+        ] or [one for one in record.get("curve", []) if "epoch" in one]
         rows += [
             {"model": key, "name": named[key], "epoch": one["epoch"], "loss": one["train_loss"]}
             for one in curve
