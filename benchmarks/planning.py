@@ -64,6 +64,13 @@ def plan(folder: Path) -> str:
     return snakemake(folder, "-n", "--cores", "8")
 
 
+def plain_display(folder: Path) -> None:
+    """Let Snakemake print its table of jobs, which is read here, instead of a live display."""
+    profile = folder / "profiles" / "default" / "config.yaml"
+    lines = profile.read_text().splitlines(keepends=True)
+    profile.write_text("".join(line for line in lines if not line.startswith("logger:")))
+
+
 def write_yaml(path: Path, document: Any) -> None:
     path.write_text(yaml.safe_dump(document, sort_keys=False))
 
@@ -88,6 +95,7 @@ def large_project(folder: Path) -> None:
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
         copy(ROOT / part, folder / part)
+    plain_display(folder)
     write_zoo(folder, "phantom", MULTILABEL)
     write_zoo(folder, "digits", MULTICLASS)
     hospitals = ("north", "south", "coast", "clinic")
@@ -104,6 +112,7 @@ def plain_project(folder: Path, dot: str) -> None:
     """Plain rules with the jobs of a graph that ``snakemake --dag`` printed."""
     folder.mkdir()
     shutil.copytree(ROOT / "profiles", folder / "profiles")
+    plain_display(folder)
     labels = re.findall(r'^\s*(\d+)\[label = "(\w+)', dot, re.MULTILINE)
     files = {node: "all" if rule == "all" else f"{rule}/{node}" for node, rule in labels}
     needs: dict[str, list[str]] = {file: [] for file in files.values()}
@@ -120,6 +129,7 @@ def trivial_project(folder: Path) -> None:
     """One rule, one job."""
     folder.mkdir()
     shutil.copytree(ROOT / "profiles", folder / "profiles")
+    plain_display(folder)
     (folder / "Snakefile").write_text(
         'rule all:\n    output: "done",\n    shell: "touch {output}"\n'
     )
