@@ -20,12 +20,7 @@ def main(smk):
     pool, pairs = view.only("pool"), read_table(files.pairs, study=smk.wildcards.study)
     there, images = present(pool.logits), pool.rows["image"]
     settings = inputs.OutputSettings(params.classes, there, params.task, temperature)
-    views, outputs = [*files.views, *files.streamed_views], [*files.targets, *files.predictions]
-    names, streamed = params.targets + params.streamed, params.streamed
-    theirs = {
-        name: inputs.TargetFiles(file, found, params.scored[name], name in streamed)
-        for name, file, found in zip(names, views, outputs, strict=True)
-    }
+    theirs = inputs.target_files(files, params)
     found = inputs.ModelOutputs.read(pool, theirs, model, settings)
     ids = {name: found.targets[name].images for name in params.targets}
     extra = ExtraInputs(
@@ -39,7 +34,9 @@ def main(smk):
         exact_total=inputs.exact_total(found.source.p, pool.rows, pairs, params),
     )
     extras = [file for file in (extra.manifest, extra.target_embeddings.manifest) if file]
-    made_from |= same_weights([files.logits, files.calibration, *outputs, *extras])
+    made_from |= same_weights(
+        [files.logits, files.calibration, *(one.outputs for one in theirs.values()), *extras]
+    )
     table = metric_table(found.source, found.targets, extra, params.wanted)
     table = table.select(pl.lit(model).alias("model"), pl.all())
     write_table(smk.output.metrics, table, made_from)

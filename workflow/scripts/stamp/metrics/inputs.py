@@ -204,6 +204,18 @@ class TargetFiles:
     streamed: bool = False
 
 
+def target_files(files: Any, params: Any) -> dict[str, TargetFiles]:
+    """The targets of a study by name, from the inputs and params of the rule ``metrics``."""
+    views = [*files.views, *files.streamed_views]
+    outputs = [*files.targets, *files.predictions]
+    return {
+        name: TargetFiles(view, found, params.scored[name], name in params.streamed)
+        for name, view, found in zip(
+            [*params.targets, *params.streamed], views, outputs, strict=True
+        )
+    }
+
+
 def read_target(
     files: TargetFiles, model: str, settings: OutputSettings, pool: Outputs
 ) -> TargetOutputs:

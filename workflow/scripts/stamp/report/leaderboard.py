@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import polars as pl
@@ -52,15 +52,7 @@ def leaderboard(
         .sort("placed", "stamp", descending=[True, True], nulls_last=True)
     )
     place = pl.when("placed").then(pl.col("placed").cum_sum().cast(pl.Int64)).alias("place")
-    beside = [name for name in BESIDE if name in table.columns]
-    ranked = ["rank_median", "rank_low", "rank_high"]
-    then = [*ranked, "source_metric", *beside, *outcomes, "flags"]
-    others = [name for name in table.columns if name.startswith(("stamp_", "matched:"))]
-    named = ["estimator", "kind", *(f"{name}_{part}" for name in OTHER for part in OTHER_PARTS)]
-    others = [*(name for name in named if name in table.columns), *others]
-    shown = [*FIRST, *then, *others, *PARTS, *NUMBERS]
-    raised_by = [name for name in flags.COLUMNS if name in table.columns and name not in shown]
-    chosen = table.select(place, *shown, *raised_by)
+    chosen = table.select(place, *_shown(table.columns, list(outcomes)))
     rows = [
         {
             "model": key,
@@ -72,3 +64,14 @@ def leaderboard(
     ]
     whole = pl.concat([chosen, pl.DataFrame(rows)], how="diagonal") if rows else chosen
     return whole.with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _shown(columns: Sequence[str], outcomes: Sequence[str]) -> list[str]:
+    """The columns of a leaderboard in their order, as far as there are such."""
+    ranked = ["rank_median", "rank_low", "rank_high", "source_metric"]
+    others = [name for name in columns if name.startswith(("stamp_", "matched:"))]
+    named = ["estimator", "kind", *(f"{name}_{part}" for name in OTHER for part in OTHER_PARTS)]
+    beside = [[name for name in some if name in columns] for some in (BESIDE, named)]
+    shown = [*FIRST, *ranked, *beside[0], *outcomes, "flags"]
+    shown += [*beside[1], *others, *PARTS, *NUMBERS]
+    return shown + [name for name in flags.COLUMNS if name in columns and name not in shown]

@@ -239,9 +239,8 @@ def fit(
     """The linear head with the penalty that is best on the validation images.
 
     Labels are class numbers [n] (multiclass) or 0, 1 [n, C] (multilabel), NaN where unknown. Of
-    penalties that are equally good the strongest is taken; one at which the solver does not reach
-    its tolerance is not. A class that has no positive or no negative gets no weights and a bias at
-    its log-odds.
+    equally good penalties the strongest is taken, and none at which the solver does not reach its
+    tolerance. A class without positives or negatives gets no weights and a bias at its log-odds.
     """
     check_validation(val.labels)
     known = ~np.isnan(train.labels.reshape(len(train.labels), -1)).all(axis=1)

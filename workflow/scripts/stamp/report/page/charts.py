@@ -112,6 +112,17 @@ def values_rows(page: StudyPage) -> list[dict[str, Any]]:
     return rows
 
 
+TOLD = [  # of a model under the pointer
+    alt.Tooltip("name:N", title="model"),
+    alt.Tooltip("score:Q", title="STAMP", format=NUMBER),
+    alt.Tooltip("low:Q", title="from", format=NUMBER),
+    alt.Tooltip("high:Q", title="to", format=NUMBER),
+    alt.Tooltip("source:Q", title="source metric", format=NUMBER),
+    alt.Tooltip("value:Q", title="on the target", format=NUMBER),
+    alt.Tooltip("flags:N"),
+]
+
+
 def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
     """A score (or the source metric) against the outcome that the menu shows."""
     wanted = ["name", "family", "objective", "regime", "place", "counted", "score", "low", "high"]
@@ -156,15 +167,7 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
         fillOpacity=alt.condition("datum.counted", alt.value(0.9), alt.value(0)),
         opacity=alt.condition(legend, alt.value(1), alt.value(0.12)),
         size=alt.condition(PICKED, alt.value(210), alt.value(80)),
-        tooltip=[
-            alt.Tooltip("name:N", title="model"),
-            alt.Tooltip("score:Q", title="STAMP", format=NUMBER),
-            alt.Tooltip("low:Q", title="from", format=NUMBER),
-            alt.Tooltip("high:Q", title="to", format=NUMBER),
-            alt.Tooltip("source:Q", title="source metric", format=NUMBER),
-            alt.Tooltip("value:Q", title="on the target", format=NUMBER),
-            alt.Tooltip("flags:N"),
-        ],
+        tooltip=TOLD,
     )
     layers = [side, upright, points.add_params(legend)]
     return alt.layer(*layers).properties(height=320)

@@ -1,0 +1,68 @@
+"""Every model's scores and outcomes in two tables, from the files that its own jobs wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stamp.config.view_names import SOURCE
+from stamp.core.artifacts import read_json, read_table
+from stamp.inference.provenance import same_weights
+from stamp.report.outcomes import outcomes
+from stamp.report.scoreboard import Declared, counted_twice, model_row, scoreboard
+from stamp.scoring.evaluate import INFLUENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The scoreboard, the outcomes, all evaluations, and what a user should be warned of."""
+
+    scores: pl.DataFrame
+    outcomes: pl.DataFrame
+    evaluations: pl.DataFrame
+    warnings: list[str]
+
+
+def collect(files: Any, params: Any, study: str) -> Collected:
+    """What the models of a study reached; ``files`` and ``params`` are those of the rule.
+
+    A row never mixes one model's numbers with those of the model that took its place.
+    """
+    every = [*files.scores, *files.calibrations, *files.matched, *files.evaluations]
+    for model in params.models:
+        same_weights(path for path in every if Path(path).stem == model)
+    parts = [read_table(path) for path in files.evaluations]
+    evaluations = pl.concat(parts, how="diagonal")  # only the source's have influences
+    matched = [read_table(path) for path in files.matched]
+    of_target = pl.concat(matched) if matched else pl.DataFrame(schema={"model": pl.String})
+    at_home = evaluations.filter(pl.col("view") == SOURCE)
+    rows = [
+        model_row(
+            read_table(scores, model=model, study=study),
+            read_json(calibration),
+            of_target.filter(pl.col("model") == model),
+            at_home.filter(pl.col("model") == model),
+            _declared(params, model),
+        )
+        for model, scores, calibration in zip(
+            params.models, files.scores, files.calibrations, strict=True
+        )
+    ]
+    board = scoreboard(rows)
+    table = outcomes(evaluations, params.outcomes, params.relabelled)
+    return Collected(board, table, evaluations.drop(*INFLUENCE), list(counted_twice(board)))
+
+
+def _declared(params: Any, model: str) -> Declared:
+    met: Iterable[str] = params.contaminated.get(model, ())
+    return Declared(
+        exclude=params.exclude,
+        level=params.level,
+        contaminated=tuple(met),
+        trained_on=params.trained_on[model],
+        for_reference=params.for_reference.get(model),
+    )
