@@ -209,7 +209,7 @@ def test_another_estimator_needs_no_forward_pass(project: Project) -> None:
     project.edit("studies/small_phantom.yaml", lambda study: study.update(estimator="sampled"))
     scores = [f"score small_phantom {key}" for key in PHANTOM_MODELS]
     scores += [f"class_matched_score small_phantom external {key}" for key in PHANTOM_MODELS]
-    assert project.plan() == jobs(scores, aggregates())
+    assert project.plan() == jobs(scores, aggregates(), pages("small_phantom"))
 
 
 def test_another_exclusion_rule_concerns_the_aggregates_only(project: Project) -> None:

@@ -117,9 +117,9 @@ def passes(project: Project) -> dict[str, set[str]]:
     rules = ("train", "finetune", "backbone_embeddings", "probe", "logits", "extra_outputs")
     found: dict[str, set[str]] = {}
     for job in project.plan():
-        rule, _, *parts = job.split()
+        rule, *parts = job.split()
         if rule in rules:
-            found.setdefault(parts[-1], set()).add(" ".join([rule, *parts[:-1]]))
+            found.setdefault(parts[-1], set()).add(" ".join([rule, *parts[1:-1]]))
     return found
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from stamp.data.views import label_columns
 from stamp.inference.outputs import Outputs, present
-from stamp.scoring import stamp as estimator
+from stamp.scoring import stamp as formula
 from stamp.scoring.about_outputs import about_outputs
 from stamp.scoring.bootstrap import (
     BootstrapSettings,
@@ -217,7 +217,7 @@ def outputs_of(
     there = present(pool.logits)
     wanted = list(columns) if columns is not None else list(range(pool.logits.shape[1]))
     chosen = [column for column in wanted if there[column]]
-    return estimator.probabilities(pool.logits[:, chosen], settings.task, temperature)
+    return formula.probabilities(pool.logits[:, chosen], settings.task, temperature)
 
 
 def score_outputs(
@@ -249,11 +249,11 @@ def score(p: Array, pairs: PoolPairs, kind: str, settings: ScoreSettings) -> Sco
     near, far = (pairs.sampled(p, name, settings.number) for name in (kind, "random"))
     if not (len(near) and len(far)):
         raise ValueError("a score needs at least one semantic and one random pair")
-    exact, effective = pairs.exact(p, kind), estimator.effective_groups(pairs.known_groups)
+    exact, effective = pairs.exact(p, kind), formula.effective_groups(pairs.known_groups)
     sampled = _sampled(near, far, settings.random, effective)
     values = {"sampled": sampled, "exact": _exact(exact)}
     chosen = values[settings.estimator]
-    health = estimator.health(p, chosen.total)
+    health = formula.health(p, chosen.total)
     if health.degenerate:
         interval = StampInterval.unknown(settings.resamples)
         values = {name: value.without_score() for name, value in values.items()}
@@ -281,13 +281,13 @@ def score(p: Array, pairs: PoolPairs, kind: str, settings: ScoreSettings) -> Sco
 
 def _sampled(near: PairDistances, far: PairDistances, design: str, effective: float) -> Values:
     within, total = float(near.distances.mean()), float(far.distances.mean())
-    raw = float(estimator.stamp(within, total))
-    corrected = estimator.correct_different_groups(raw, effective) if design != "iid" else raw
+    raw = float(formula.stamp(within, total))
+    corrected = formula.correct_different_groups(raw, effective) if design != "iid" else raw
     return Values(within, total, raw, float(corrected))
 
 
 def _exact(pairs: ExactPairs) -> Values:
     within, total = pairs.value()
     independent = pairs.with_independent_pairs().value()[1]
-    stamp, eta2 = (float(estimator.stamp(within, each)) for each in (total, independent))
+    stamp, eta2 = (float(formula.stamp(within, each)) for each in (total, independent))
     return Values(within, total, stamp, eta2)
