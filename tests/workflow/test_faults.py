@@ -18,6 +18,7 @@ import fault_study
 import pytest
 from fault_study import STUDY, TARGETS, Fault, FaultyProject, Hosts
 from project import Run
+from safetensors.numpy import load_file
 
 DOWNLOADS = [f"results/datasets/{name}/downloads/{name}.tar.gz.json" for name in ("home", "away")]
 RESUMED = ".linear.safetensors.unfinished.json"
@@ -48,7 +49,8 @@ def faults_of(done: FaultyProject) -> list[Fault]:
 
     study = f"{STUDY}/"
     weights, extra = f"{study}trained/tuned.safetensors", f"{study}extra_outputs/"
-    rows = done.result(f"{study}predictions/stream/linear.safetensors").stat().st_size
+    stream = done.result(f"{study}predictions/stream/linear.safetensors")
+    rows = load_file(stream)["predictions"].nbytes  # beside them it holds a sample's logits
     return [
         half("find_dataset", "datasets/home/index.parquet"),
         half("find_images", "datasets/home/images.json"),
@@ -65,7 +67,7 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         half("logits", f"{study}logits/source/linear.safetensors"),
         # the third part of a streamed target, then the file of all parts
         Fault("predictions.py", "predictions/stream/linear", 2 * rows // 5, RESUMED, 2),
-        Fault("predictions.py", "predictions/stream/linear", rows - 8, RESUMED, 3),
+        Fault("predictions.py", "predictions/stream/linear", stream.stat().st_size - 8, RESUMED, 3),
         half("calibrate", f"{study}calibration/linear.json"),
         half("score", f"{study}scores/tuned.parquet"),
         # the first kind of extra output, then a kind after it
