@@ -85,7 +85,7 @@ def score(outputs: Any, images: Images, settings: Settings = DEFAULT) -> ScoredM
     kind = _kind(rows, settings, classes)
     pairs = _drawn(rows, kind, settings, classes)
     pool = _pool(rows, raw, pairs, settings)
-    how = _score_settings(kind, settings, classes, (pairs["kind"] == kind).sum())
+    how = _score_settings(kind, settings, classes, len(pairs) // 2)
     found = score_pool(pool, pairs, kind, how, settings.temperature)
     about = about_outputs(pool, pairs, kind, how.number, settings.task)
     there = zip(classes, present(pool.logits), strict=True)
