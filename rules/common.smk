@@ -18,6 +18,9 @@ else:  # from a Git repository only single files can be had: the others are the 
     except ImportError:
         sys.exit(f"stamp: the workflow from {HERE} needs its package: pip install it first")
     SCRIPTS = ROOT / "workflow" / "scripts"
+    for file in sorted(ROOT.glob("rules/*.smk")):
+        if file.read_text().rstrip() != Path(workflow.source_path(file.name)).read_text().rstrip():
+            sys.exit(f"stamp: {file} is not that of {HERE}: install the package of that version")
 
 from stamp.config import plan as configuration
 from stamp.config import view_names

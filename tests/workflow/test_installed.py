@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project import ROOT, checkout
+from importing import importer
+from project import ROOT, ZOOS, checkout
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -126,3 +127,40 @@ def test_every_decoder_that_an_error_asks_for_is_in_an_extra() -> None:
     named = {one.partition(">")[0] for one in extras["optional-dependencies"]["dicom"]}
     asked = {name for names in dicom.DECODERS.values() for name in names.split()}
     assert asked <= named
+
+
+def test_another_workflow_imports_ours_from_a_git_host(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snakemake clones from the host as ever; Git is told to find this host on the disk."""
+    repository = checkout(tmp_path / "hosts" / "someone" / "stamp")
+
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *who, *arguments], cwd=repository, check=True, capture_output=True)
+
+    git("init", "--initial-branch", "main")
+    git("add", "--all")
+    git("commit", "--message", "first")
+    git("tag", "v1")
+    (repository / "rules" / "score.smk").open("a").write("\n\n# later\n")
+    git("commit", "--all", "--message", "second")
+    git("tag", "v2")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.file://{tmp_path}/hosts/.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://github.com/")
+
+    def run(folder: str, tag: str) -> subprocess.CompletedProcess[str]:
+        place = f'github("someone/stamp", path="Snakefile", tag="{tag}")'
+        mine = importer(tmp_path / folder, place)
+        line = [str(installed / "python"), "-m", "snakemake", "--cores", "2"]
+        return subprocess.run(
+            line, cwd=mine.folder, env=mine.environment(), text=True, capture_output=True
+        )
+
+    done = run("mine", "v1")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mine" / "best.txt").read_text().strip() in ZOOS["small_digits"]
+    other = run("other", "v2")
+    assert other.returncode and "score.smk" in other.stdout + other.stderr
+    assert "of that version" in other.stdout + other.stderr
