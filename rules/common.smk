@@ -25,12 +25,12 @@ else:  # from a Git repository only single files can be had: the others are the 
 from stamp.config import plan as configuration
 from stamp.config import view_names
 from stamp.config.registries.analyses import ANALYSES
+from stamp.core import shipped
 from stamp.core.code_digest import code_digest
 from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs
 from stamp.core.errors import UserError
 from stamp.core.interruption import Interruption
-from stamp.core.shipped import LIBRARY
 
 try:
     PLAN = configuration.load(config)
@@ -50,7 +50,7 @@ FIGURES = ["targets", "ranks", "forest", "outranks"]
 # equal halves Snakemake 9 makes a switch, and shows no page where a half has no counterpart.
 MAIN, OTHERS = "Main results", "Other analyses"
 # The template of the report takes an analysis' caption from here: no job depends on its words.
-ANALYSIS_FOLDER = LIBRARY / "report" / "analyses"
+ANALYSIS_FOLDER = shipped.LIBRARY / "report" / "analyses"
 config["captions"] = {
     name: (ANALYSIS_FOLDER / name / "caption.rst").read_text() for name in ANALYSES
 }
