@@ -120,6 +120,28 @@ def test_a_command_that_needs_a_project_says_so_in_one_line(
     assert done.stderr.count("\n") == 1 and " config/" in done.stderr, done.stderr
 
 
+def test_a_project_may_be_its_configuration_and_a_module(command: Command, tmp_path: Path) -> None:
+    """`status` and `add-model` plan by the installed Snakefile."""
+    root = command("python", "-c", "from stamp.core.shipped import ROOT; print(ROOT)").stdout
+    importer(tmp_path, "")
+    own = {"studies": ["small_digits"], "seed": 3, "device": "cpu"}
+    (tmp_path / "config" / "config.yaml").write_text(json.dumps(own))
+    (tmp_path / "Snakefile").write_text(
+        "configfile: 'config/config.yaml'\n"
+        f"module stamp:\n    snakefile: '{root.strip()}/Snakefile'\n    config: config\n"
+        "use rule * from stamp\n"
+    )
+    told = command("stamp", "status")
+    assert told.returncode == 0 and told.stdout.count("missing") >= 2, told.stdout + told.stderr
+    (tmp_path / "logits.csv").write_text("image,0,1,2,3,4,5,6,7,8,9\na" + ",1" * 10)
+    added = command(
+        "stamp", "add-model", "--study", "small_digits", "--key", "mine", "--logits", "logits.csv",
+        "--family", "a", "--objective", "b", "--regime", "c", "--dry-run",
+    )  # fmt: skip
+    assert added.returncode == 0, added.stderr
+    assert "mine: logits 3, calibrate 1, score 1" in added.stdout
+
+
 def test_every_decoder_that_an_error_asks_for_is_in_an_extra() -> None:
     from stamp.images import dicom
 
