@@ -5,14 +5,27 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(workflow.basedir)
-SCRIPTS = ROOT / "workflow" / "scripts"
-if str(SCRIPTS) not in sys.path:
-    sys.path.insert(0, str(SCRIPTS))
+# Where this file lies, not the Snakefile that is run: another workflow may have ours as a module.
+HERE = workflow.current_basedir
+if isinstance(HERE, os.PathLike):
+    ROOT = Path(HERE).parent
+    SCRIPTS = ROOT / "workflow" / "scripts"
+    if str(SCRIPTS) not in sys.path:
+        sys.path.insert(0, str(SCRIPTS))
+else:  # from a Git repository only single files can be had: the others are the package's
+    try:
+        from stamp.core.shipped import ROOT
+    except ImportError:
+        sys.exit(f"stamp: the workflow from {HERE} needs its package: pip install it first")
+    SCRIPTS = ROOT / "workflow" / "scripts"
+    for file in sorted(ROOT.glob("rules/*.smk")):
+        if file.read_text().rstrip() != Path(workflow.source_path(file.name)).read_text().rstrip():
+            sys.exit(f"stamp: {file} is not that of {HERE}: install the package of that version")
 
 from stamp.config import plan as configuration
 from stamp.config import view_names
 from stamp.config.registries.analyses import ANALYSES
+from stamp.core import shipped
 from stamp.core.code_digest import code_digest
 from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs
@@ -40,7 +53,7 @@ FIGURES = ["targets", "ranks", "forest", "outranks"]
 # equal halves Snakemake 9 makes a switch, and shows no page where a half has no counterpart.
 MAIN, OTHERS = "Main results", "Other analyses"
 # The template of the report takes an analysis' caption from here: no job depends on its words.
-ANALYSIS_FOLDER = SCRIPTS / "stamp" / "report" / "analyses"
+ANALYSIS_FOLDER = shipped.LIBRARY / "report" / "analyses"
 config["captions"] = {
     name: (ANALYSIS_FOLDER / name / "caption.rst").read_text() for name in ANALYSES
 }

@@ -295,6 +295,24 @@ class Torchxrayvision(Preprocessed):
     sha256: Checksum | None = Field(None, description="checksum of the weights file")
 
 
+class HuggingFace(Section):
+    """An image classifier of the Hugging Face hub, run by transformers (`pip install .[hf]`)."""
+
+    source: Literal["hf"]
+    hub: Text = Field(description="its repository, such as `google/vit-base-patch16-224`")
+    revision: Text | None = Field(
+        None, description="commit of the repository, which `python -m stamp pin` writes"
+    )
+    labels: Annotated[dict[str, Name], Field(min_length=1)] | None = Field(
+        None,
+        description="classes of the study by the names in its `id2label`, where these differ",
+    )
+    preprocessing: PreprocessingBlock = Field(
+        description="the pixels that its own processor makes; any others are refused with the "
+        "right ones. Mean and std are the processor's"
+    )
+
+
 class BlackBox(Preprocessed):
     """A model that is run as it is, from normalised pixels to outputs."""
 
@@ -370,6 +388,7 @@ LoadBlock = Annotated[
     | Timm
     | Checkpoint
     | Torchxrayvision
+    | HuggingFace
     | Torchscript
     | Onnx
     | PythonFunction

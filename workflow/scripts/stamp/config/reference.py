@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -15,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from stamp.config import datasets, load_blocks, plan, study_file, zoo
 from stamp.config.documents import Section
+from stamp.core.shipped import ROOT
 
-ROOT = Path(__file__).resolve().parents[4]
 README = ROOT / "config" / "README.md"
 SCHEMAS = ROOT / "workflow" / "schemas"
 

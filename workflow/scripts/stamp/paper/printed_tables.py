@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from stamp.core.errors import UserError, suggest
+from stamp.core.shipped import RESOURCES
 from stamp.paper.claims import Text
 from stamp.paper.printed_numbers import number
 from stamp.stats.ranks import Array
 
-FOLDER = Path(__file__).resolve().parents[4] / "resources" / "paper"
+FOLDER = RESOURCES / "paper"
 INDEX = "index"
 TARGETS = ("vindr", "chexpert", "mimic")
 # rows of Table 2

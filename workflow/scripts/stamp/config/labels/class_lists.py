@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from stamp.core.errors import UserError, suggest
+from stamp.core.shipped import RESOURCES
 
-FOLDER = Path(__file__).resolve().parents[5] / "resources" / "classes"
+FOLDER = RESOURCES / "classes"
 IMAGENET = "imagenet"
 
 

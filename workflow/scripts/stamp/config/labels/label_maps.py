@@ -6,8 +6,9 @@ import hashlib
 from pathlib import Path
 
 from stamp.core.errors import UserError
+from stamp.core.shipped import RESOURCES
 
-FOLDER = Path(__file__).resolve().parents[5] / "resources" / "labels"
+FOLDER = RESOURCES / "labels"
 
 
 def file_of(name: str) -> Path:

@@ -39,6 +39,7 @@ SOURCES = {
     "timm": Source("stamp.models.loaders.timm", ("torch", "timm")),
     "checkpoint": Source("stamp.models.loaders.checkpoint", ("torch", "timm")),
     "torchxrayvision": Source("stamp.models.loaders.torchxrayvision", ("torch", "torchxrayvision")),
+    "hf": Source("stamp.models.loaders.hf", ("torch", "transformers")),
     "torchscript": Source("stamp.models.loaders.torchscript", ("torch",)),
     "onnx": Source("stamp.models.loaders.onnx", ("torch", "onnxruntime")),
     "python": Source("stamp.models.loaders.python", ("torch",)),

@@ -1,0 +1,154 @@
+"""Hugging Face classifiers from a hub on loopback: the logits of transformers' own pipeline."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub import LIBRARY, Hub
+
+REPO = "someone/small-vit"
+LABELS = {0: "cat", 1: "Dog", 2: "bird"}
+PIXELS = {"size": 32, "channels": 3, "interpolation": "bilinear"}
+PROCESSOR = {
+    "image_processor_type": "ViTImageProcessor",
+    "size": 32,
+    "image_mean": [0.4, 0.5, 0.6],
+    "image_std": [0.2, 0.3, 0.4],
+}
+# Loads a block by our loader, and the repository by transformers itself; prints both.
+PROGRAM = """
+import json, sys
+import numpy as np, torch
+from PIL import Image
+from stamp.config.preprocessing import Preprocessing
+from stamp.core.errors import UserError
+from stamp.models.loaders.registry import load_model
+block, classes, folder = json.loads(sys.argv[1])
+try:
+    loaded = load_model(block, classes, None)
+except UserError as mistake:
+    print(json.dumps({"error": str(mistake)}))
+    sys.exit()
+from transformers import AutoImageProcessor, AutoModelForImageClassification
+theirs = AutoModelForImageClassification.from_pretrained(folder).eval()
+processor = AutoImageProcessor.from_pretrained(folder)
+rng = np.random.default_rng(0)
+image = Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
+pixels = torch.tensor(np.asarray(image)).permute(2, 0, 1)[None] / 255
+mean, std = (torch.tensor(one)[:, None, None] for one in (loaded.mean, loaded.std))
+with torch.no_grad():
+    ours = loaded.module((pixels - mean) / std)[0]
+    other = theirs(**processor(image, return_tensors="pt")).logits[0]
+print(json.dumps({
+    "ours": ours.tolist(), "theirs": other.tolist(), "origin": dict(loaded.origin),
+    "missing": loaded.missing, "parameters": loaded.parameters,
+    "outputs": loaded.module.get_classifier().out_features,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A small vision transformer as its repository holds it."""
+    import torch
+
+    from stamp.models.torchvision_ops import declare_missing
+
+    declare_missing()
+    from transformers import ViTConfig, ViTForImageClassification
+
+    torch.manual_seed(0)
+    config = ViTConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        image_size=32, patch_size=8, id2label=LABELS, initializer_range=0.5,
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("vit")
+    ViTForImageClassification(config).save_pretrained(folder)
+    found = {file.name: file.read_bytes() for file in folder.iterdir()}
+    return {**found, "preprocessor_config.json": json.dumps(PROCESSOR).encode()}
+
+
+def asked(server: Hub, home: Path, classes: list[str], **block: Any) -> dict[str, Any]:
+    """What the program says of a block."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
+    kept = {key: value for key, value in kept.items() if not key.lower().endswith("_proxy")}
+    kept |= {"HF_ENDPOINT": server.endpoint, "HF_HOME": str(home), "PYTHONPATH": str(LIBRARY)}
+    whole = {"source": "hf", "hub": REPO, "preprocessing": PIXELS, **block}
+    line = [sys.executable, "-c", PROGRAM, json.dumps([whole, classes, str(home)])]
+    done = subprocess.run(line, env=kept, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_logits_are_those_of_transformers_in_the_order_of_the_studys_classes(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    with Hub(tmp_path / "hub") as hub:
+        commit = hub.push(REPO, files)
+        (tmp_path / "home").mkdir()
+        for name, content in files.items():  # what transformers itself reads
+            (tmp_path / "home" / name).write_bytes(content)
+        found = asked(
+            hub, tmp_path / "home", ["bird", "fish", "dog"], labels={"Dog": "dog"}, revision=commit
+        )
+        assert found["origin"]["hub"] == REPO and found["origin"]["revision"] == commit
+        assert found["missing"] == [1] and found["outputs"] == 3
+        assert found["ours"][0] == pytest.approx(found["theirs"][2], abs=1e-4)
+        assert found["ours"][2] == pytest.approx(found["theirs"][1], abs=1e-4)
+        assert found["parameters"] > 1000
+
+
+def test_a_mistake_names_the_repository_and_what_would_be_right(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    with Hub(tmp_path / "hub") as hub:
+        hub.push(REPO, files)
+        home, classes = tmp_path / "home", ["cat", "Dog", "bird"]
+        found = asked(hub, home, classes, preprocessing={"size": 64})
+        assert REPO in found["error"] and "size: 32" in found["error"]
+        found = asked(hub, home, ["dog", "cat"])
+        assert "did you mean 'dog'" in found["error"]
+        found = asked(hub, home, classes, labels={"fox": "cat"})
+        assert "'fox'" in found["error"]
+        hub.push("someone/other", {**files, "config.json": b'{"model_type": "bert"}'})
+        found = asked(hub, home, classes, hub="someone/other")
+        assert "someone/other" in found["error"] and "\n" not in found["error"]
+        odd = json.dumps({**PROCESSOR, "image_processor_type": "OddImageProcessor"}).encode()
+        hub.push("someone/odd", {**files, "preprocessor_config.json": odd})
+        assert "OddImageProcessor" in asked(hub, home, classes, hub="someone/odd")["error"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "shorter", "interpolation"),
+    [
+        ({"feature_extractor_type": "ViTFeatureExtractor", "resample": 3}, 224, None, "bicubic"),
+        ({"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0.875}, 384, None, None),
+        (
+            {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 224},
+             "crop_pct": 0.875},
+            224, 256, None,
+        ),
+        (
+            {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256},
+             "crop_size": {"height": 224, "width": 224}},
+            224, 256, "bicubic",
+        ),
+    ],
+)  # fmt: skip
+def test_a_processor_is_read_with_the_defaults_of_its_class(
+    settings: dict[str, Any], size: int, shorter: int | None, interpolation: str | None
+) -> None:
+    from stamp.config.preprocessing import Preprocessing
+    from stamp.models.loaders.hf import processed
+
+    found = processed(settings, "it")
+    assert (found.size, found.shorter) == (size, shorter)
+    assert interpolation in (None, found.interpolation)
+    assert found.made_by(Preprocessing(**found.settings))
+    assert not found.made_by(Preprocessing(**{**found.settings, "size": 32}))
