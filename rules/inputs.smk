@@ -165,7 +165,7 @@ def baselines_of(wildcards):
 def templates_digest():
     """A digest of the pages' templates, styles and script: a changed word reruns the pages alone."""
     state = hashlib.sha256()
-    for path in sorted((SCRIPTS / "stamp" / "report" / "page" / "templates").iterdir()):
+    for path in sorted((shipped.LIBRARY / "report" / "page" / "templates").iterdir()):
         state.update(path.name.encode() + path.read_bytes())
     return state.hexdigest()[:16]
 
