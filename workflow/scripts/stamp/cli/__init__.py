@@ -12,6 +12,7 @@ COMMANDS = (
     "example_data",
     "logs",
     "metrics",
+    "new_study",
     "pin",
     "statistics",
     "status",
