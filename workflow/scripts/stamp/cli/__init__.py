@@ -9,6 +9,7 @@ COMMANDS = (
     "add_model",
     "audit_model",
     "check_data",
+    "doctor",
     "example_data",
     "logs",
     "metrics",

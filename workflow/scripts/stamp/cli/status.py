@@ -12,6 +12,7 @@ from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
 from stamp.cli.job_text import Identity
 from stamp.config.plan import Plan, read_plan
 from stamp.config.study import Study
+from stamp.core.progress import DONE
 from stamp.models.hub import unpinned
 
 HELP = "list which models are done, missing, stale or failed, and why"
@@ -67,7 +68,7 @@ def last_error(job: DueJob, failed: Failed = frozenset()) -> str | None:
         said = [line.partition("stamp: ")[2] for line in lines if line.startswith("stamp: ")]
         if said:
             return said[-1]
-        if lines:
+        if lines and not lines[-1].startswith(f"{DONE}; "):
             return f"{lines[-1].strip()} (all of it in {log})"
     return UNSAID if job.identity in failed else None
 
