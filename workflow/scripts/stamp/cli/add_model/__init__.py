@@ -23,6 +23,7 @@ EXAMPLE = (
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the model is, and what tables say about it."""
+    parser.usage = "%(prog)s --study NAME --<kind of model> WHAT ... [options]"
     parser.add_argument("--study", required=True, help="the study that the model is for")
     parser.add_argument("--key", help="its short name, in files and commands (the file's)")
     kinds = parser.add_argument_group("what it is, one of").add_mutually_exclusive_group(
@@ -59,7 +60,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--arch-args", "--args", type=mapping, metavar="YAML",
                        help="of the architecture or function: {layers: [1, 1, 1, 1]}")  # fmt: skip
     model.add_argument("--prefix", help="what the names of its weights in --checkpoint begin with")
-    model.add_argument("--file", help="weights file of --timm, --torchxrayvision or --python")
+    model.add_argument(
+        "--file", type=Place, help="weights file of --timm, --torchxrayvision or --python"
+    )
     model.add_argument("--revision", help="commit of the hub's repository of --timm")
     model.add_argument("--output", metavar="NAME", help="of --onnx, where it has several")
     model.add_argument("--outputs", nargs="+", metavar="CLASS", help="its outputs, in order")
@@ -127,7 +130,7 @@ def _given(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
         "arch", "arch_args", "prefix", "file", "revision", "output", "outputs", "parameters",
         "mean", "std",
     )  # fmt: skip
-    given = {name: getattr(arguments, name) for name in names}
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     given |= {"probabilities": arguments.probabilities, "preprocessing": told}
     if kind in ("timm", "python"):
         given["args"] = given.pop("arch_args")

@@ -79,6 +79,7 @@ def tell_pairs(report: Report, counts: Mapping[str, int | str], where: str) -> N
     report.say("")
     report.say(f"pairs that {where} yields:")
     wide = max(len(name) for name in counts)
+    report.facts["pairs"] = {name: n if isinstance(n, int) else 0 for name, n in counts.items()}
     for name, number in counts.items():
         text = f"{number:>13,}" if isinstance(number, int) else f"{'none':>13}: {number}"
         report.say(f"  {name:<{wide}}{text}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from stamp.cli.tables import table
+
 HELP = "tell whether this machine is ready: software, GPU, disk, data, hub, Slurm"
 EXAMPLE = "doctor --study clinic"
 
@@ -33,8 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
             json.dumps({"ready": not failed, "findings": [asdict(one) for one in found]}, indent=2)
         )
         return int(failed)
-    wide = max(len(one.about) for one in found)
-    for one in found:
-        print(f"{one.level:<8} {one.about:<{wide}}  {one.text}")
+    print(table([(one.about, one.level, one.text) for one in found]))
     print("\nready" if not failed else "\nnot ready: see the errors above")
     return int(failed)
