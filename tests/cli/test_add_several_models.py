@@ -117,3 +117,16 @@ def test_texts_of_many_models_are_read_from_a_table(tmp_path: Path) -> None:
     given.about = None
     with pytest.raises(UserError, match="model 'one' has no family: give --family"):
         entry_texts(given, ["one"])
+
+
+def test_outputs_in_percent_are_told_to_be_divided_by_100(tmp_path: Path) -> None:
+    from stamp.models.loaders.precomputed import as_logits
+
+    percent = np.array([[70.0, 30.0], [0.5, 99.5]])
+    for task, told in [("multiclass", None), ("multiclass", "softmax"), ("multilabel", "sigmoid")]:
+        with pytest.raises(UserError, match=r"o\.csv: .*divide by 100"):
+            as_logits(percent, {"probabilities": told}, task, Path("o.csv"), [])
+    logits = np.array([[7.0, -3.0], [0.5, 9.5]])
+    for block in ({}, {"probabilities": False}):
+        assert as_logits(logits, block, "multiclass", Path("o.csv"), []) is logits
+    assert as_logits(percent, {"probabilities": False}, "multiclass", Path("o.csv"), []) is percent

@@ -23,7 +23,7 @@ EXAMPLE = (
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the model is, and what tables say about it."""
-    parser.usage = "%(prog)s --study NAME --<kind of model> WHAT ... [options]"
+    parser.usage = "%(prog)s --study NAME --<kind> WHAT ... [options]"
     parser.add_argument("--study", required=True, help="the study that the model is for")
     parser.add_argument("--key", help="its short name, in files and commands (the file's)")
     kinds = parser.add_argument_group("what it is, one of").add_mutually_exclusive_group(
