@@ -42,6 +42,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--logits", metavar="FILE", type=Place,
                        help="outputs: Parquet, CSV or npy; of many models: a folder, an npz, or a "
                        "table with a column 'model'")  # fmt: skip
+    _texts(parser)
+    _about_the_model(parser)
+    parser.add_argument("--zoo", help="zoo file, where the study has several")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing")
+
+
+def _texts(parser: argparse.ArgumentParser) -> None:
     texts = parser.add_argument_group("what tables and figures say about it")
     texts.add_argument("--label", help="its name (the key, if absent)")
     for name in ("family", "objective", "regime"):
@@ -55,6 +62,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     texts.add_argument(
         "--contamination", nargs="*", metavar="DATASET", help="target data it was trained on"
     )
+
+
+def _about_the_model(parser: argparse.ArgumentParser) -> None:
     model = parser.add_argument_group("about the model")
     model.add_argument("--arch", help="timm architecture of --checkpoint")
     model.add_argument("--arch-args", "--args", type=mapping, metavar="YAML",
@@ -76,8 +86,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     pixels.add_argument("--crop", type=float, metavar="SHARE")
     pixels.add_argument("--mean", nargs="+", type=float)
     pixels.add_argument("--std", nargs="+", type=float)
-    parser.add_argument("--zoo", help="zoo file, where the study has several")
-    parser.add_argument("--dry-run", action="store_true", help="write nothing")
 
 
 def run(arguments: argparse.Namespace) -> None:

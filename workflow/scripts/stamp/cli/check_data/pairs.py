@@ -69,14 +69,14 @@ def check_dates(report: Report, rows: pl.DataFrame) -> None:
             f"'{missing['image'][0]}': they are in no temporal pair",
         )
     pairs = consecutive(rows)
-    if same := _agreeing(pairs, rows, "order"):
+    if same := _agreeing(rows, "order"):
         report.found(
             NOTE,
             f"{same:,} of {len(pairs):,} consecutive pairs are of one visit or day: an order with "
             "a time, or one image per visit, keeps them apart",
         )
     for name in (name for name in rows.columns if name.lower() in VIEWS):
-        if other := len(pairs) - _agreeing(pairs, rows, name):
+        if other := len(pairs) - _agreeing(rows, name):
             report.found(
                 NOTE,
                 f"{other:,} of {len(pairs):,} consecutive pairs change the view (column '{name}'): "
@@ -84,14 +84,9 @@ def check_dates(report: Report, rows: pl.DataFrame) -> None:
             )
 
 
-def _agreeing(pairs: pl.DataFrame, rows: pl.DataFrame, column: str) -> int:
-    """How many pairs have one value in a column at both ends."""
-    known = rows.select("image", pl.col(column).alias("value"))
-    ends = [
-        pairs.select(image=end).join(known, on="image", how="left", maintain_order="left")["value"]
-        for end in ("a", "b")
-    ]
-    return int(ends[0].eq_missing(ends[1]).sum())
+def _agreeing(rows: pl.DataFrame, column: str) -> int:
+    """How many consecutive pairs have one value in a column at both ends."""
+    return len(semantic_pairs(rows, "temporal", "all_consecutive", "order", [], [column]))
 
 
 def check_groups(report: Report, rows: pl.DataFrame) -> None:
