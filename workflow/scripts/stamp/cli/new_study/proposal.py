@@ -16,7 +16,7 @@ from stamp.cli.data_argument import of_path
 from stamp.cli.new_study.data_found import Found, look
 from stamp.cli.new_study.pixels_found import Pixels, pixels_of
 from stamp.cli.new_study.splits_found import Splits, splits_of
-from stamp.cli.report_lines import Report
+from stamp.cli.report_lines import Report, plural
 from stamp.config import view_names
 from stamp.config.plan import Plan, check_study_name, read_project
 from stamp.core.errors import UserError
@@ -83,7 +83,8 @@ def propose(wishes: Wishes) -> Proposal:
     pairs = _pairs(report, source, splits)
     report.say(f"calibration: split '{splits.calibration}', {splits.why_calibration}")
     pixels = pixels_of(source.index["path"].to_list(), wishes.size, wishes.channels)
-    report.say(f"pixels: {pixels.size} x {pixels.size}, {pixels.channels} channel(s), {pixels.why}")
+    channels = plural(pixels.channels, "channel")
+    report.say(f"pixels: {pixels.size} x {pixels.size}, {channels}, {pixels.why}")
     targets: dict[str, Found] = {}
     for argument in wishes.targets:
         key = target_key(argument, [wishes.name, *targets])
