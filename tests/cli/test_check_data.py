@@ -189,7 +189,7 @@ def test_a_column_of_zero_and_one_with_another_number_is_warned_of(
 def test_a_missing_date_is_warned_of_once(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, text = said(capsys, edited(clinic, "date", "", range(1, 2)))
     assert text.count("warning: 1 of 36 images have no visit or date, first 'images/1-0.png'") == 1
-    assert "temporal, all consecutive         none: 1 image without a visit or date" in text
+    assert "temporal, all consecutive           15" in text  # one less, of a patient of two visits
     code, text = said(capsys, edited(clinic, "date", "nan", range(1, 2)))
     assert code == 1
     assert "'date' of 1 rows is neither a number nor an ISO date" in text
@@ -398,3 +398,45 @@ def test_a_reader_that_has_seen_enough_is_no_mistake(clinic: Path) -> None:
     )
     assert done.stdout == "0\n"
     assert done.stderr == ""
+
+
+def test_pairs_of_one_day_and_of_two_views_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of each patient three images on two days: one pair within a day, one that changes the view"""
+    monkeypatch.chdir(tmp_path)
+    rows = ["file,patient,date,split,view,Edema,Mass"]
+    for patient in range(6):
+        for number, (date, view) in enumerate([(1, "PA"), (1, "PA"), (2, "AP")]):
+            name = f"{patient}-{number}.png"
+            picture(tmp_path / name)
+            rows.append(f"{name},p{patient},2024-01-0{date},test,{view},{patient % 2},{number % 2}")
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    _, text = said(capsys, "t.csv")
+    assert "6 of 12 consecutive pairs are of one visit or day" in text
+    assert "6 of 12 consecutive pairs change the view (column 'view'): `same: [view]`" in text
+
+
+def test_columns_without_a_name_are_left_out(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = clinic / "clinic" / "table.csv"
+    head, *lines = file.read_text().splitlines()
+    numbered = [f",{head},", *(f"{number},{line},1" for number, line in enumerate(lines))]
+    before = said(capsys, "clinic/table.csv")
+    file.write_text("\n".join(numbered) + "\n")
+    assert said(capsys, "clinic/table.csv") == before
+
+
+def test_a_report_for_programs_has_the_counts_of_the_text(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import json
+
+    code, text = said(capsys, "clinic/table.csv", "--json")
+    found = json.loads(text)["clinic/table.csv"]
+    assert code == 0
+    assert (found["images"], found["groups"]) == (48, 24)
+    assert found["pairs"]["temporal, all consecutive"] == 16
+    assert found["classes"] == ["Edema", "Mass"]
+    assert found["errors"] == []

@@ -286,3 +286,15 @@ def test_excel_s_mark_at_the_beginning_and_blank_lines_do_no_harm(tmp_path: Path
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         regenerate(Path(place))
+
+
+def test_row_numbers_without_a_name_are_no_target_and_percent_is_told(tmp_path: Path) -> None:
+    from stamp.cli.statistics.user_table import read
+
+    rows = [f"{n},m{n},0.{n + 1},0.{n + 2},0.{n + 1}5" for n in range(7)]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join([",model,score,source_metric,far", *rows]) + "\n")
+    assert read(file).targets == ["far"]
+    file.write_text(file.read_text().replace("0.35", "35.5%"))
+    with pytest.raises(UserError, match=r"column 'far': '35\.5%' is percent: .*write 0\.355"):
+        read(file)

@@ -119,3 +119,14 @@ def test_a_model_without_jobs_is_done() -> None:
 def test_every_stage_is_a_rule_of_the_workflow() -> None:
     text = "\n".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
     assert set(STAGES) <= set(re.findall(r"^(?:rule|checkpoint) (\w+):", text, re.MULTILINE))
+
+
+def test_a_job_that_went_well_once_and_lost_its_file_is_missing_and_not_failed(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "m.log"
+    log.write_text("done; 0.1 s, 0.1 s of CPU, 90 MB; polars 1\n")
+    job = DueJob("score", {"model": "m"}, (str(tmp_path / "m.parquet"),), (str(log),))
+    assert status.last_error(job) is None
+    log.write_text("Traceback (most recent call last):\nKeyError: 'x'\n")
+    assert "KeyError" in (status.last_error(job) or "")

@@ -75,11 +75,12 @@ def test_one_pair_a_group_is_its_earliest():
     assert ids(consecutive(index, "one_per_group")) == [("i0001", "i0002"), ("i0004", "i0003")]
 
 
-def test_a_missing_visit_number_is_named_unless_file_names_give_the_order():
-    index = make_index([0, 0, 1], [0, None, 3])
-    with pytest.raises(UserError, match=r"'i0001'.*pairs\.order: image"):
-        consecutive(index)
-    assert ids(consecutive(index, order="image")) == [("i0000", "i0001")]
+def test_images_without_a_visit_are_left_out_unless_file_names_give_the_order():
+    index = make_index([0, 0, 0, 1], [0, None, 3, None])
+    assert ids(consecutive(index)) == [("i0000", "i0002")]
+    assert ids(consecutive(index, order="image")) == [("i0000", "i0001"), ("i0001", "i0002")]
+    with pytest.raises(UserError, match=r"none of 2 images .*'i0000'.*pairs\.order: image"):
+        consecutive(make_index([0, 0], [None, None]))
 
 
 def test_unknown_words_are_answered_with_the_nearest_known_one():

@@ -412,7 +412,7 @@ def test_a_disk_that_is_too_small_is_noticed_first(
 
 
 def test_needs_are_told_in_units_that_one_reads() -> None:
-    assert [disk._bytes(count) for count in (42e9, 3.14e6, 999, 1000)] == [
+    assert [disk.readable_bytes(count) for count in (42e9, 3.14e6, 999, 1000)] == [
         "42.0 GB",
         "3.1 MB",
         "999 B",

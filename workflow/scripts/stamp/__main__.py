@@ -1,4 +1,4 @@
-"""`python -m stamp <command>`: what can be done without running the workflow."""
+"""What can be done without running the workflow: `<command> --help` has an example of each."""
 
 from __future__ import annotations
 
@@ -6,30 +6,73 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import chdir
 from importlib import import_module
+from pathlib import Path
 
+from stamp import __version__
 from stamp.cli import COMMANDS
-from stamp.core.errors import UserError
+from stamp.cli.help_text import Paragraphs, example, program
+from stamp.cli.project_folder import project_folder, seen_from
+from stamp.core.errors import UserError, suggest
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
-    top = argparse.ArgumentParser(prog="python -m stamp", description=__doc__)
+    top = argparse.ArgumentParser(prog=program(), description=__doc__, formatter_class=Paragraphs)
+    top.add_argument("--version", action="version", version=f"stamp {__version__}")
+    top.add_argument(
+        "--project",
+        type=Path,
+        metavar="DIR",
+        help="the project's folder (default: this one, or the nearest above with config/)",
+    )
     under = top.add_subparsers(dest="command", required=True, metavar="command")
+    options = {"": ["--help", "--project", "--version"]}
     for name in COMMANDS:
         module = import_module(f"stamp.cli.{name}")
-        own = under.add_parser(name.replace("_", "-"), help=module.HELP, description=module.__doc__)
+        own = under.add_parser(
+            name.replace("_", "-"),
+            help=module.HELP,
+            description=module.__doc__,
+            epilog=example(module.EXAMPLE),
+            formatter_class=Paragraphs,
+        )
         module.arguments(own)
-        own.set_defaults(run=module.run)
+        own.set_defaults(run=module.run, options=options)
+        words = [word for action in own._actions for word in action.option_strings]
+        options[name.replace("_", "-")] = sorted(word for word in words if word.startswith("--"))
     return top
+
+
+def check_command(line: Sequence[str]) -> None:
+    """Refuse a command that there is none of, with the one that may be meant."""
+    words = iter(line)
+    for word in words:
+        if word == "--project":
+            next(words, None)
+        elif not word.startswith("-"):
+            known = [name.replace("_", "-") for name in COMMANDS]
+            if word not in known:
+                raise UserError(f"no command '{word}': {suggest(word, known)}")
+            return
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one line and exit code 1."""
-    given = parser().parse_args(arguments)
-    given.line = list(sys.argv[1:] if arguments is None else arguments)  # as the user wrote it
+    line = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = given.run(given) or 0
+        check_command(line)
+    except UserError as mistake:
+        print(f"stamp: {mistake}", file=sys.stderr)
+        return 2
+    given = parser().parse_args(line)
+    given.line = line  # as the user wrote it
+    try:
+        root = project_folder(given.project)
+        seen_from(root, given)
+        with chdir(root):
+            code = given.run(given) or 0
         sys.stdout.flush()  # here, where a reader that has gone is told apart from a failure
         return code
     except UserError as mistake:

@@ -8,6 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 
+class Place(str):
+    """A path, or a name that may be a path's, as the user wrote it from where the user is."""
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """A whole number, ``least`` or more."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from stamp.cli.run_log import STATES, Run, RunJob, ask_slurm, latest, ordered
 from stamp.core.errors import UserError, suggest
 
 HELP = "find the logs of the last run's jobs, failed ones first"
+EXAMPLE = "logs phantom --failed"
 TAIL = 15
 
 
@@ -19,31 +22,64 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--failed", action="store_true", help="only failed jobs, with the end of their logs"
     )
-    parser.add_argument(
-        "--folder", type=Path, default=Path(), help="where Snakemake was started (default: here)"
-    )
+    parser.add_argument("--json", action="store_true", help="for a program")
+    parser.add_argument("--folder", type=Path, help="where Snakemake was started (default: here)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the jobs of the newest run that had any."""
-    found = latest(arguments.folder)
+    folder = arguments.folder or Path()
+    found = latest(folder)
     if found is None:
         raise UserError(
-            f"{arguments.folder / '.snakemake' / 'log'}: no run with jobs in it (one with --quiet "
+            f"{folder / '.snakemake' / 'log'}: no run with jobs in it (one with --quiet "
             "lists none: its logs are in results/<study>/logs)"
         )
     ask_slurm(found)
-    print(listing(found, arguments.folder, arguments.study, arguments.failed))
+    if arguments.json:
+        print(json.dumps(record(found, arguments.study, arguments.failed), indent=2))
+    else:
+        print(listing(found, folder, arguments.study, arguments.failed))
+
+
+def chosen(found: Run, study: str | None) -> list[RunJob]:
+    """The jobs of a run, or of one study of it."""
+    jobs = list(found.jobs.values())
+    if study is None:
+        return jobs
+    studies = {job.wildcards["study"] for job in jobs if "study" in job.wildcards}
+    if study not in studies:
+        raise UserError(f"no job of study '{study}' in the last run: {suggest(study, studies)}")
+    return [job for job in jobs if job.wildcards.get("study") == study]
+
+
+def record(found: Run, study: str | None, failed: bool) -> dict[str, Any]:
+    """A run and its jobs for a program."""
+    jobs = ordered(chosen(found, study))
+    listed = [job for job in jobs if not failed or job.state == "failed"]
+    return {
+        "run": str(found.file),
+        "began": found.began,
+        "jobs": [
+            {
+                "rule": job.rule,
+                "wildcards": job.wildcards,
+                "state": job.state,
+                "attempts": job.attempts,
+                "log": None if job.log is None else str(job.log),
+                "slurm": [
+                    {"id": one.id, "status": one.status, "log": str(one.log)}
+                    for one in job.submissions
+                ],
+            }
+            for job in listed
+        ],
+    }
 
 
 def listing(found: Run, folder: Path, study: str | None, failed: bool) -> str:
     """One line per job, its logs beneath."""
-    jobs = list(found.jobs.values())
-    if study is not None:
-        studies = {job.wildcards["study"] for job in jobs if "study" in job.wildcards}
-        if study not in studies:
-            raise UserError(f"no job of study '{study}' in the last run: {suggest(study, studies)}")
-        jobs = [job for job in jobs if job.wildcards.get("study") == study]
+    jobs = chosen(found, study)
     counted = Counter(job.state for job in jobs)
     counts = ", ".join(f"{counted[state]} {state}" for state in STATES if counted[state])
     lines = [f"run of {found.began}: {found.file}", counts, ""]

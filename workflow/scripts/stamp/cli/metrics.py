@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
+
+from stamp.cli.tables import titled
 
 HELP = "list the metrics that STAMP is compared with"
+EXAMPLE = "metrics --json"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    """How they are told."""
+    parser.add_argument("--json", action="store_true", help="for a program")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the registry as a table."""
-    print(table())
+    print(json.dumps(records(), indent=2) if arguments.json else listing())
 
 
-def table() -> str:
-    """The registry as text."""
+def records() -> list[dict[str, Any]]:
+    """The registry, one record per metric."""
     from stamp.config.registries.metrics import METRICS
 
-    rows = [("name", "metric", "needs", "better", "tasks", "reference")]
-    for one in METRICS:
-        better = "higher" if one.direction > 0 else "lower"
-        rows.append(
-            (one.name, one.title, ", ".join(one.needs), better, ", ".join(one.tasks), one.reference)
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+    return [
+        {
+            "name": one.name,
+            "metric": one.title,
+            "needs": list(one.needs),
+            "better": "higher" if one.direction > 0 else "lower",
+            "tasks": list(one.tasks),
+            "reference": one.reference,
+        }
+        for one in METRICS
     ]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def listing() -> str:
+    """The registry as text."""
+    found = records()
+    rows = [[", ".join(x) if isinstance(x, list) else x for x in one.values()] for one in found]
+    return titled(list(found[0]), rows)

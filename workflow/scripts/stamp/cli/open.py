@@ -10,6 +10,7 @@ from stamp.config.plan import read_project
 from stamp.core.errors import UserError, suggest
 
 HELP = "open the page of a run in a browser"
+EXAMPLE = "open"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ from stamp.core.errors import UserError
 from stamp.models.hub import Origin, origins
 
 HELP = "pin weights of the hub to commits in the zoo files"
+EXAMPLE = "pin natural"
 NAMES = ("hub_file", "hub", "timm", "name")  # the line under one of these is where a revision goes
 
 

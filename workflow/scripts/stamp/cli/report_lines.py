@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -13,6 +14,7 @@ class Report:
 
     lines: list[str] = field(default_factory=list)
     findings: list[tuple[str, str]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)  # what a program wants to know
 
     def say(self, line: str) -> None:
         self.lines.append(line)
@@ -23,6 +25,12 @@ class Report:
 
     def count(self, level: str) -> int:
         return sum(1 for one, _ in self.findings if one == level)
+
+    def record(self) -> dict[str, Any]:
+        """The report for a program: its facts, and its findings by level."""
+        levels = {f"{one}s": [text for level, text in self.findings if level == one]
+                  for one in (ERROR, WARNING, NOTE)}  # fmt: skip
+        return {**self.facts, **levels}
 
     def text(self) -> str:
         """The whole report, errors first; the last line counts errors and warnings."""

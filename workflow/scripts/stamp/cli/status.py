@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from stamp.cli import run_log
 from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
 from stamp.cli.job_text import Identity
-from stamp.config.plan import Plan, read_plan
+from stamp.cli.tables import table
+from stamp.config.plan import read_plan
 from stamp.config.study import Study
+from stamp.core.progress import DONE
 from stamp.models.hub import unpinned
 
 HELP = "list which models are done, missing, stale or failed, and why"
+EXAMPLE = "status --study phantom"
 # Snakemake's reasons that tell of a change, in the words that a reader of the table needs.
 CHANGES = {
     "Params have changed": "its settings, its code or a package changed",
@@ -36,12 +41,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--study", action="append", metavar="NAME", help="this study only; may be given again"
     )
+    parser.add_argument("--json", action="store_true", help="for a program")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print one table per study."""
     plan = read_plan(arguments.study)
-    print(status(plan, list(plan.studies)))
+    names = list(plan.studies)
+    chosen = f"studies=[{','.join(names)}]"
+    failed, jobs = failures(Path()), dry_run(config=[chosen])
+    if arguments.json:
+        found = {name: record(plan.studies[name], jobs, failed) for name in names}
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n\n".join(report(plan.studies[name], jobs, failed) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,7 @@ def last_error(job: DueJob, failed: Failed = frozenset()) -> str | None:
         said = [line.partition("stamp: ")[2] for line in lines if line.startswith("stamp: ")]
         if said:
             return said[-1]
-        if lines:
+        if lines and not lines[-1].startswith(f"{DONE}; "):
             return f"{lines[-1].strip()} (all of it in {log})"
     return UNSAID if job.identity in failed else None
 
@@ -135,34 +148,38 @@ def shared_failures(
     return found
 
 
+def jobs_of_all(study: Study, jobs: Iterable[DueJob]) -> list[DueJob]:
+    """The study's jobs that serve all models together."""
+    own = [job for job in jobs if job.wildcards.get("study") == study.name]
+    return [job for job in own if "model" not in job.wildcards]
+
+
+def loose(study: Study) -> list[str]:
+    """The models whose weights are not pinned to a commit of the hub."""
+    return [key for key, model in study.models.items() if unpinned(model.load)]
+
+
+def record(study: Study, jobs: Sequence[DueJob], failed: Failed = frozenset()) -> dict[str, Any]:
+    """A study's state for a program."""
+    return {
+        "models": [asdict(row) for row in rows(study, jobs, failed)],
+        "failed_for_all_models": shared_failures(study, jobs, failed),
+        "jobs_for_all_models": len(jobs_of_all(study, jobs)),
+        "not_pinned": loose(study),
+    }
+
+
 def report(study: Study, jobs: Sequence[DueJob], failed: Failed = frozenset()) -> str:
     """A study's table, and below it what concerns all models."""
-    table = rows(study, jobs, failed)
-    widths = [max(len(getattr(row, part)) for row in table) for part in ("model", "state")]
-    states = [row.state for row in table]
+    listed = rows(study, jobs, failed)
+    states = [row.state for row in listed]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
     lines = [f"{study.name}: {counts}"]
-    lines += [
-        f"  {row.model:<{widths[0]}}  {row.state:<{widths[1]}}  {row.why}".rstrip() for row in table
-    ]
+    lines.append(table([(row.model, row.state, row.why) for row in listed], indent="  "))
     lines += [f"  failed for all models: {line}" for line in shared_failures(study, jobs, failed)]
-    together = [
-        job
-        for job in jobs
-        if job.wildcards.get("study") == study.name and "model" not in job.wildcards
-    ]
-    if together:
+    if together := jobs_of_all(study, jobs):
         lines.append(f"  and {_count(together)} for all models together")
-    loose = [key for key, model in study.models.items() if unpinned(model.load)]
-    if loose:
-        lines.append(
-            f"  not pinned to a commit of the hub: {', '.join(loose)} (`python -m stamp pin`)"
-        )
+    if unpinned_ones := loose(study):
+        named = ", ".join(unpinned_ones)
+        lines.append(f"  not pinned to a commit of the hub: {named} (`python -m stamp pin`)")
     return "\n".join(lines)
-
-
-def status(plan: Plan, names: Sequence[str]) -> str:
-    """The reports of some studies of a plan, with one dry run for all."""
-    chosen = f"studies=[{','.join(names)}]"
-    failed, jobs = failures(Path()), dry_run(config=[chosen])
-    return "\n\n".join(report(plan.studies[name], jobs, failed) for name in names)

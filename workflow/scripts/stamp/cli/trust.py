@@ -26,6 +26,7 @@ from stamp.core.errors import UserError
 from stamp.core.file_digest import Digests
 
 HELP = "make Snakemake trust results that were copied without .snakemake, if they match the plan"
+EXAMPLE = "trust"
 SHOWN = 20
 # A record that no plan has, so that the job is due: without any, Snakemake believes a file.
 UNKNOWN = {"params": ["'not trusted'"], "record_format_version": 6, "incomplete": False}

@@ -90,10 +90,11 @@ class Plan:
     allow_code: bool = False
     limits: dict[str, int] = field(default_factory=dict)
 
-    def read_study(self, name: str) -> Study:
+    def read_study(self, name: str, may_lack_models: bool = False) -> Study:
         """A study by its name, whether or not it is one of those that run."""
         studies, zoo = Path(self.folders.studies), Path(self.folders.zoo)
-        return read_study(name, StudyFiles(studies, zoo, self.datasets, self.allow_code))
+        files = StudyFiles(studies, zoo, self.datasets, self.allow_code, may_lack_models)
+        return read_study(name, files)
 
     def has_study(self, name: str) -> bool:
         """Whether there is a study's file of this name."""
@@ -153,9 +154,14 @@ def load(document: Mapping[str, Any], file: str = CONFIG) -> Plan:
     settings = parsed(ConfigFile, dict(document), file)
     plan = _without_studies(settings)
     for name in settings.studies:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "datasets":
-            raise UserError(f"{file}: studies: '{name}' can't be the name of a study")
+        check_study_name(name, f"{file}: studies")
     return replace(plan, studies={name: plan.read_study(name) for name in settings.studies})
+
+
+def check_study_name(name: str, where: str) -> None:
+    """Refuse a name that can't be a folder of results beside those of the data sets."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "datasets":
+        raise UserError(f"{where}: '{name}' can't be the name of a study")
 
 
 def read_plan(studies: Sequence[str] | None = None, **changes: Any) -> Plan:

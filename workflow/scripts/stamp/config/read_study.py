@@ -27,6 +27,7 @@ class StudyFiles:
     zoo: Path
     datasets: Mapping[str, Dataset]
     allow_code: bool = False
+    may_lack_models: bool = False  # before a zoo is written
 
 
 def read_study(name: str, files: StudyFiles) -> Study:
@@ -182,6 +183,8 @@ def _models(
     reasons: dict[str, str] = {}
     for zoo in file.zoo:
         place = files.zoo / f"{zoo}.yaml"
+        if files.may_lack_models and not place.is_file():
+            continue
         for key, entry in read_zoo(place).items():
             if key in found:
                 raise UserError(
@@ -199,7 +202,7 @@ def _models(
             raise UserError(f"study '{name}': unknown model '{key}': {suggest(key, found)}")
     _check_selections(file.statistics.selections, found, f"study '{name}': statistics.selections")
     models = {key: found[key] for key in chosen if key not in reasons}
-    if not models:
+    if not models and not files.may_lack_models:
         raise UserError(f"study '{name}': its zoo has no model that can be scored")
     listed = {
         key: found[key].described | {"reason": reasons[key]} for key in chosen if key in reasons

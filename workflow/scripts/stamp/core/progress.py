@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 2.0  # seconds before a bar appears
+DONE = "done"  # how the log of a job that went well begins its last line
 EVERY = 30.0  # seconds between two lines of a log
 NAMED = ("torch", "timm", "torchxrayvision", "onnxruntime", "transformers", "polars")
 
@@ -51,7 +52,7 @@ def summary() -> str:
     )
     modules = ((name, sys.modules.get(name)) for name in NAMED)
     versions = [f"{name} {one.__version__}" for name, one in modules if one is not None]
-    return "; ".join(["done", *job.notes, cost, *versions])
+    return "; ".join([DONE, *job.notes, cost, *versions])
 
 
 def bar(items: Iterable[Any] | None, what: str, total: int, unit: str = "image") -> Any:

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stamp.core.errors import UserError, suggest
+from stamp.core.progress import note
 from stamp.data.views import label_columns
 
 KINDS = ("temporal", "labeled", "changed")
@@ -45,6 +46,9 @@ def study_pairs(
     The kind of the headline score comes first, random pairs last.
     """
     columns = label_columns(task, classes)
+    by_visit = settings["order"] == "order" and settings["semantic"] != "class"
+    if by_visit and (undated := rows["order"].null_count()):
+        note(f"{undated} of {rows.height} images without a visit are in no temporal pair")
     wanted = {settings["semantic"]: settings["max_pairs"]}
     wanted |= {kind: count for kind, count in settings["also"].items() if kind not in wanted}
     try:
@@ -110,16 +114,19 @@ def consecutive(
 ) -> pl.DataFrame:
     """Pairs of consecutive images of one group, by visit (``order``) or by file name (``image``).
 
-    Visits with the same number follow each other by image id. ``one_per_group`` keeps the first
-    pair of each group.
+    Visits with the same number follow each other by image id. Images without a visit are left out,
+    unless none has one, which is a mistake. ``one_per_group`` keeps the first pair of each group.
     """
     _require("pairs.mode", mode, MODES)
     _require("pairs.order", order, ORDERS)
-    if order == "order" and (missing := index.filter(pl.col("order").is_null())).height:
-        raise UserError(
-            f"{missing.height} of {index.height} images have no visit number, first "
-            f"'{missing['image'][0]}': fill the index's 'order' column or set pairs.order: image"
-        )
+    if order == "order":
+        dated = index.filter(pl.col("order").is_not_null())
+        if index.height and not dated.height:
+            raise UserError(
+                f"none of {index.height} images has a visit number, first '{index['image'][0]}': "
+                "fill the index's 'order' column or set pairs.order: image"
+            )
+        index = dated
     keys = ["group", "image"] if order == "image" else ["group", "order", "image"]
     pairs = (
         index.select(sorted(set(keys)))

@@ -147,8 +147,8 @@ def _seconds(text: str) -> float | None:
 
 
 def _check_names(names: Sequence[str], file: Path) -> None:
-    if "" in names:
-        raise UserError(f"{file}: column {names.index('') + 1} has no name")
+    if not names:
+        raise UserError(f"{file}: the first line must name the columns")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"{file}: the column '{twice}' stands twice")
 
@@ -167,7 +167,10 @@ def _text(file: Path, delimiter: str) -> pl.DataFrame:
         )
     # the header is read as a row: polars would give a name that stands twice another one
     table = pl.read_csv(file, infer_schema=False, separator=separator, has_header=False)
-    names = [(name or "").strip() for name in table.row(0)]
+    given = [(name or "").strip() for name in table.row(0)]
+    # columns without a name, as pandas writes its row numbers, are nobody's
+    table = table.select(one for one, name in zip(table.columns, given, strict=True) if name)
+    names = [name for name in given if name]
     _check_names(names, file)
     table.columns = names
     return table[1:]

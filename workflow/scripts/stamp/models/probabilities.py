@@ -15,6 +15,7 @@ from stamp.core.errors import UserError
 
 LEAST_SOFTMAX = 1e-30
 LEAST_SIGMOID = 1e-7
+PERCENT = "divide by 100"
 SUM = 0.01  # how far a row of rounded probabilities may be from a sum of 1
 
 
@@ -33,8 +34,17 @@ def looks_like(values: np.ndarray, kind: str) -> bool:
     return inside and (kind == "sigmoid" or bool((abs(values.sum(axis=1) - 1) <= SUM).all()))
 
 
+def in_percent(values: np.ndarray, kind: str) -> bool:
+    """Whether numbers [n, C] look like probabilities in percent: some above 1, none above 100."""
+    return bool((values > 1).any()) and looks_like(np.asarray(values, np.float64) / 100, kind)
+
+
 def check(values: np.ndarray, kind: str, where: str, all_classes: bool = True) -> None:
     """Refuse what can't be probabilities; of some of the classes the sum may be below 1."""
+    if in_percent(values, kind):
+        raise UserError(
+            f"{where}: {float(values.max()):g} is no probability but percent: {PERCENT}"
+        )
     if ((values < 0) | (values > 1)).any():
         worst = float(values.flat[int(np.argmax(np.abs(values - 0.5)))])
         raise UserError(f"{where}: {worst:g} is no probability: are these logits?")

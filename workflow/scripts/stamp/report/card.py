@@ -72,9 +72,11 @@ def repeat(study: str, model: str, results: str) -> str:
     return making(study, [f"{results}/{study}/{part}/{model}.parquet" for part in parts])
 
 
-def making(study: str, files: Sequence[str]) -> str:
-    """The command that makes files of a study."""
-    return f"snakemake {' '.join(files)} --cores 8 --resources gpu=1 --config 'studies=[{study}]'"
+def making(study: str, files: Sequence[str] = ()) -> str:
+    """The command that makes files of a study, by default all of them, and of no other study."""
+    return " ".join(
+        ["snakemake", *files, "--cores 8 --resources gpu=1 --config", f"'studies=[{study}]'"]
+    )
 
 
 def card(

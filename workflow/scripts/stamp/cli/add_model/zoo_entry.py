@@ -1,7 +1,7 @@
-"""A new entry of a zoo file: checked by a forward pass, planned by a dry run, then written.
+"""New entries of a zoo file: checked by forward passes, planned by a dry run, then written.
 
-Nothing is written before all of that went well. The entry is then put at the end of the zoo file as
-text, and the file is replaced as a whole: its comments and formatting stay.
+Nothing is written before all of that went well. The entries are then put at the end of the zoo file
+as text, and the file is replaced as a whole: its comments and formatting stay.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from stamp.cli.add_model.forward_pass import check, unknown_splits
+from stamp.cli.add_model.forward_pass import Check, check, unknown_splits
+from stamp.cli.appended_entries import appended
 from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
 from stamp.config import plan as config
 from stamp.config.documents import parsed, read_yaml
@@ -56,22 +57,6 @@ def as_text(key: str, entry: Mapping[str, Any]) -> str:
     )
 
 
-def appended(file: Path, key: str, entry: Mapping[str, Any]) -> str:
-    """The text of a zoo file with the entry at its end, checked to change no other entry."""
-    text = file.read_text() if file.is_file() else ""
-    held = (read_yaml(file, "zoo") or {}) if text else {}
-    if key in held:
-        raise UserError(f"{file}: model '{key}' is there already")
-    new = text + ("" if not text or text.endswith("\n") else "\n") + as_text(key, entry)
-    try:
-        means = yaml.safe_load(new)
-    except yaml.YAMLError:
-        means = None
-    if means != {**held, key: dict(entry)}:
-        raise UserError(f"{file}: an entry can't be added at its end: write it by hand")
-    return new
-
-
 @contextmanager
 def tried(target: Target, text: str) -> Iterator[dict[str, str]]:
     """The configuration's folders, with a copy of the zoos in which the file has this text."""
@@ -86,13 +71,14 @@ def tried(target: Target, text: str) -> Iterator[dict[str, str]]:
             raise UserError(line) from None
 
 
-def planned(jobs: Sequence[DueJob], study: str, key: str) -> list[str]:
-    """A dry run in a few lines: this model's jobs, those of all models together, and the rest."""
+def planned(jobs: Sequence[DueJob], study: str, keys: Sequence[str]) -> list[str]:
+    """A dry run in a few lines: new models' jobs, those of all models together, and the rest."""
     ours = [job for job in jobs if job.wildcards.get("study") in (study, None)]
-    own = [job for job in ours if job.wildcards.get("model") == key]
+    own = [job for job in ours if job.wildcards.get("model") in keys]
     together = [job for job in ours if "model" not in job.wildcards]
-    others = [job for job in ours if job.wildcards.get("model") not in (key, None)]
-    lines = [f"{key}: {counted(by_stage(own)) or 'nothing'}"]
+    others = [job for job in ours if job.wildcards.get("model") not in (*keys, None)]
+    named = keys[0] if len(keys) == 1 else f"{len(keys)} models"
+    lines = [f"{named}: {counted(by_stage(own)) or 'nothing'}"]
     if together:
         lines.append(f"for all models: {counted(by_stage(together))}")
     if others:
@@ -104,41 +90,56 @@ def planned(jobs: Sequence[DueJob], study: str, key: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A new entry, what its check and its dry run showed, and the new ``text`` of the zoo file."""
+    """New entries, what their checks and a dry run showed, and the new ``text`` of the zoo file."""
 
-    entry: str
+    entries: str
     text: str
-    checked: list[str]
+    checked: dict[str, list[str]]
     planned: list[str]
 
 
-def add(target: Target, key: str, entry: Mapping[str, Any]) -> Addition:
-    """Check an entry by schema, forward pass and dry run; the zoo file is not touched."""
-    entry = {**entry, "load": dict(entry["load"])}
-    text = appended(target.file, key, entry)
-    with tried(target, text) as folders:
+def add(target: Target, entries: Mapping[str, Mapping[str, Any]]) -> Addition:
+    """Check entries by schema, forward passes and one dry run; the zoo file is not touched."""
+    new = {key: {**entry, "load": dict(entry["load"])} for key, entry in entries.items()}
+    checked: dict[str, list[str]] = {}
+    with tried(target, _with(target, new)) as folders:
         plan = config.read_plan([target.study], folders=folders)
-        if key not in plan.studies[target.study].models:
-            raise UserError(
-                f"{target.folders['studies']}/{target.study}.yaml: models: the study takes only "
-                f"those that it lists: add '{key}' to them first"
-            )
-        try:
-            found = check(plan, target.study, key)
-        except UserError as mistake:
-            own = str(mistake).removeprefix(f"model '{key}': ")
-            raise UserError(f"model '{key}': {own}") from None
-        noted = [*found.words, *unknown_splits(plan, target.study, key)]
-    if found.revision and "revision" not in entry["load"]:
-        entry["load"]["revision"] = found.revision
-        text = appended(target.file, key, entry)
+        for key in new:
+            found = _checked(plan, target, key)
+            checked[key] = [*found.words, *unknown_splits(plan, target.study, key)]
+            if found.revision and "revision" not in new[key]["load"]:
+                new[key]["load"]["revision"] = found.revision
+    text = _with(target, new)
     with tried(target, text) as folders:
         where = ", ".join(f"{name}: {path}" for name, path in folders.items())
         jobs = dry_run(config=[f"studies=[{target.study}]", f"folders={{{where}}}"])
-    return Addition(as_text(key, entry), text, noted, planned(jobs, target.study, key))
+    return Addition(_texts(new), text, checked, planned(jobs, target.study, list(new)))
+
+
+def _texts(entries: Mapping[str, Mapping[str, Any]]) -> str:
+    return "".join(as_text(key, entry) for key, entry in entries.items())
+
+
+def _with(target: Target, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text of the zoo file with new entries at its end."""
+    return appended(target.file, "model", entries, _texts(entries))
+
+
+def _checked(plan: config.Plan, target: Target, key: str) -> Check:
+    """What a forward pass of one new model shows."""
+    if key not in plan.studies[target.study].models:
+        raise UserError(
+            f"{target.folders['studies']}/{target.study}.yaml: models: the study takes only "
+            f"those that it lists: add '{key}' to them first"
+        )
+    try:
+        return check(plan, target.study, key)
+    except UserError as mistake:
+        own = str(mistake).removeprefix(f"model '{key}': ")
+        raise UserError(f"model '{key}': {own}") from None
 
 
 def write(target: Target, addition: Addition) -> None:
-    """Put the entry at the end of the zoo file."""
+    """Put the entries at the end of the zoo file."""
     with atomic_write(target.file) as part:
         part.write_text(addition.text)

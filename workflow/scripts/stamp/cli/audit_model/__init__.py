@@ -10,16 +10,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from stamp.cli.arguments import at_least, mapping
+from stamp.cli.arguments import Place, at_least, mapping
 
 HELP = "score one model on one data set without Snakemake, and print its card"
+EXAMPLE = "audit-model --study phantom --model resnet-plain"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Which images, which model, how it is scored, what is printed."""
     add = parser.add_argument_group("images").add_argument
     add("--study", help="take data, classes, pairs and all other settings from this study")
-    add("--data", help="a table, a folder, or a data set's key")
+    add("--data", type=Place, help="a table, a folder, or a data set's key")
     how = "an option of the table or folder, as in config/datasets.yaml"
     add("--option", "-o", action="append", default=[], metavar="KEY=VALUE", help=how)
     add("--task", choices=["multilabel", "multiclass"], help="sigmoids, or a softmax")
@@ -28,9 +29,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
     add("--model", help="the model of the zoo's file or of the study, or a name for the card")
     add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
-    add("--checkpoint", metavar="FILE", help="weights of the timm architecture --arch")
-    add("--torchscript", metavar="FILE", help="as torch.jit.save wrote it, with --mean and --std")
-    add("--onnx", metavar="FILE", help="run by onnxruntime, with --mean and --std")
+    add("--checkpoint", metavar="FILE", type=Place, help="weights of the timm architecture --arch")
+    add(
+        "--torchscript",
+        metavar="FILE",
+        type=Place,
+        help="as torch.jit.save wrote it, with --mean and --std",
+    )
+    add("--onnx", metavar="FILE", type=Place, help="run by onnxruntime, with --mean and --std")
     add("--logits", type=Path, help="a file of its outputs, by image id: nothing is run")
     add("--probabilities", action=argparse.BooleanOptionalAction,
         help="whether its outputs are probabilities (asked where they look so)")  # fmt: skip

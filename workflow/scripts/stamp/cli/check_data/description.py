@@ -17,6 +17,7 @@ def describe(report: Report, named: Named, classes: Sequence[str]) -> None:
     sizes = rows.group_by("group").len()["len"]
     several = int((sizes >= 2).sum())
     have = "has" if several == 1 else "have"
+    report.facts |= {"images": len(rows), "groups": len(sizes), "classes": list(classes)}
     report.say(
         f"{named.name}: {plural(len(rows), 'image')} of {plural(len(sizes), 'group')}, "
         f"{_range(sizes)} per group; {plural(several, 'group')} {have} two or more"
@@ -25,6 +26,7 @@ def describe(report: Report, named: Named, classes: Sequence[str]) -> None:
         counts = rows.filter(pl.col(column).is_not_null()).group_by(column).len().sort(column)
         texts = [f"{name} {number:,}" for name, number in counts.iter_rows()]
         report.say(f"{column}s: {', '.join(texts) or 'none'}")
+        report.facts[f"{column}s"] = dict(counts.iter_rows())
         if empty := int(rows[column].is_null().sum()):
             report.found(WARNING, f"{plural(empty, 'image')} without a {column} are never used")
     if "label" in rows.columns:

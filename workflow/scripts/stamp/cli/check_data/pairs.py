@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from stamp.cli.check_data.labels import labeled_at_all
-from stamp.cli.report_lines import ERROR, WARNING, Report, plural
+from stamp.cli.report_lines import ERROR, NOTE, WARNING, Report
 from stamp.config.study_file import PairSettings
 from stamp.core.errors import UserError
 from stamp.data.pairs import (
@@ -19,6 +19,8 @@ from stamp.data.pairs import (
 )
 
 CLASS = "class, same label"
+# Usual names of a column that says how a picture was taken.
+VIEWS = ("view", "position", "view_position", "viewposition", "projection", "laterality")
 
 
 def pair_counts(
@@ -42,8 +44,6 @@ def pair_counts(
     for name, (kind, mode) in kinds.items():
         if no_visit == len(rows):
             found[name] = "no visit or date"
-        elif no_visit:
-            found[name] = f"{plural(no_visit, 'image')} without a visit or date"
         elif kind != "temporal" and no_labels:
             found[name] = "no labels"
         else:
@@ -58,14 +58,35 @@ def pair_counts(
 
 
 def check_dates(report: Report, rows: pl.DataFrame) -> None:
-    """Warn of images without a visit among others that have one: no temporal pair can be made."""
+    """Tell of images without a visit, of pairs within one visit, and of pairs of two views."""
     missing = rows.filter(pl.col("order").is_null())
-    if 0 < len(missing) < len(rows):
+    if len(missing) == len(rows):
+        return
+    if len(missing):
         report.found(
             WARNING,
             f"{len(missing):,} of {len(rows):,} images have no visit or date, first "
-            f"'{missing['image'][0]}': there is no temporal pair until they have, or are left out",
+            f"'{missing['image'][0]}': they are in no temporal pair",
         )
+    pairs = consecutive(rows)
+    if same := _agreeing(rows, "order"):
+        report.found(
+            NOTE,
+            f"{same:,} of {len(pairs):,} consecutive pairs are of one visit or day: an order with "
+            "a time, or one image per visit, keeps them apart",
+        )
+    for name in (name for name in rows.columns if name.lower() in VIEWS):
+        if other := len(pairs) - _agreeing(rows, name):
+            report.found(
+                NOTE,
+                f"{other:,} of {len(pairs):,} consecutive pairs change the view (column '{name}'): "
+                f"`same: [{name}]` of a study's pairs leaves them out",
+            )
+
+
+def _agreeing(rows: pl.DataFrame, column: str) -> int:
+    """How many consecutive pairs have one value in a column at both ends."""
+    return len(semantic_pairs(rows, "temporal", "all_consecutive", "order", [], [column]))
 
 
 def check_groups(report: Report, rows: pl.DataFrame) -> None:
@@ -79,6 +100,7 @@ def tell_pairs(report: Report, counts: Mapping[str, int | str], where: str) -> N
     report.say("")
     report.say(f"pairs that {where} yields:")
     wide = max(len(name) for name in counts)
+    report.facts["pairs"] = {name: n if isinstance(n, int) else 0 for name, n in counts.items()}
     for name, number in counts.items():
         text = f"{number:>13,}" if isinstance(number, int) else f"{'none':>13}: {number}"
         report.say(f"  {name:<{wide}}{text}")
@@ -119,7 +141,7 @@ def units_of(rows: pl.DataFrame, kind: str, columns: Sequence[str], order: str =
         several = pl.col("unit").n_unique().over("group") >= 2
         return by_class(rows, columns).filter(several)["unit"].n_unique()
     if order == "order":
-        if rows["order"].is_null().any():
+        if rows["order"].is_null().all():
             return 0
         return consecutive(rows)["group_a"].n_unique()
     sizes = rows.group_by("group").len()["len"]

@@ -35,7 +35,8 @@ def report_on(argument: str, settings: Plan, request: Request) -> Report:
     report = Report()
     try:
         if settings.has_study(argument):
-            _check_study(report, settings.read_study(argument), settings, request)
+            study = settings.read_study(argument, may_lack_models=True)
+            _check_study(report, study, settings, request)
         else:
             named = of_argument(argument, settings, request.options, request.seed)
             _check_data(report, named, request)
@@ -47,7 +48,10 @@ def report_on(argument: str, settings: Plan, request: Request) -> Report:
 def _check_study(report: Report, study: Study, settings: Plan, request: Request) -> None:
     named = of_argument(study.source.dataset, settings, request.options, request.seed)
     description.describe(report, named, study.classes)
-    images.check_images(report, named, request.every_image, request.seed)
+    if study.models and all(model.precomputed for model in study.models.values()):
+        report.say("images: none is needed, every model is a file of outputs")
+    else:
+        images.check_images(report, named, request.every_image, request.seed)
     rows, design = studies.study_rows(study, named.index), study.pairs
     kind, columns = design.semantic, label_columns(study.task, study.classes)
     where = f"study '{study.name}' (split {', '.join(design.split)})"

@@ -11,6 +11,7 @@ from pathlib import Path
 from stamp.cli.arguments import at_least
 
 HELP = "write made-up images with a table, and one folder per class, to try things on"
+EXAMPLE = "example-data mine"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stamp.report.analysis import AnalysisData
 
 HELP = "statistics and figures for a table of your own (CSV)"
+EXAMPLE = "statistics docs/your-own-table.csv --out mine/statistics"
 FIGURES = ("targets", "ranks", "forest")
 FILTERS = ("all", "declared")  # such a table has at most one rule that excludes models
 Write = tuple[Path, Callable[[Path], None]]
@@ -29,8 +30,12 @@ Write = tuple[Path, Callable[[Path], None]]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The table, where results go, and the settings of the statistics."""
-    parser.add_argument("table", help="CSV with the columns model, score, source_metric, targets")
-    parser.add_argument("--out", required=True, help="folder that results are written to")
+    parser.add_argument(
+        "table", type=Path, help="CSV with the columns model, score, source_metric, targets"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder that results are written to"
+    )
     parser.add_argument("--title", help="what figures call the study (the table's file name)")
     parser.add_argument("--controls", default="", help="columns to control for: depth,epochs")
     parser.add_argument("--delta", type=float, help="outcome below which a model fails (median)")

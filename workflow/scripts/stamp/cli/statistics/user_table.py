@@ -65,7 +65,9 @@ def read(path: str | Path, controls: Sequence[str] = ()) -> UserTable:
             others = [one for one in header if one not in NAMED]
             raise UserError(f"{path}: no column '{name}' to control for: {suggest(name, others)}")
     free = [name for name in header if name not in NAMED and name not in controls]
-    ignored = [name for name in free if not any(_is_number(cell) for cell in columns[name])]
+    ignored = [
+        name for name in free if not any(_is_number(cell.rstrip("%")) for cell in columns[name])
+    ]
     targets = [name for name in free if name not in ignored]
     for name in targets:
         if name in RESERVED or name.startswith(f"{SOURCE}:"):
@@ -94,16 +96,15 @@ def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
         raise UserError(f"{path}: can't be read as CSV in UTF-8: {error}") from None
     if not lines or not any(lines[0]):
         raise UserError(f"{path}: the first line must name the columns")
-    header = lines[0]
+    named = [place for place, name in enumerate(lines[0]) if name]  # row numbers have no name
+    width, header = len(lines[0]), [lines[0][place] for place in named]
     for name in header:
         if header.count(name) > 1:
             raise UserError(f"{path}: the column '{name}' stands twice")
     for number, row in enumerate(lines[1:], start=2):
-        if any(row) and len(row) != len(header):
-            raise UserError(
-                f"{path}, line {number}: {len(row)} cells, the header has {len(header)}"
-            )
-    return header, [row for row in lines[1:] if any(row)]
+        if any(row) and len(row) != width:
+            raise UserError(f"{path}, line {number}: {len(row)} cells, the header has {width}")
+    return header, [[row[place] for place in named] for row in lines[1:] if any(row)]
 
 
 def _check_models(path: str | Path, models: list[str]) -> None:
@@ -145,6 +146,9 @@ def _numbers(
             continue
         if not cell:
             raise UserError(f"{where}: no value, every model needs one")
+        if cell.endswith("%") and _is_number(cell[:-1]):
+            share = f"{float(cell[:-1]) / 100:g}"
+            raise UserError(f"{where}: '{cell}' is percent: divide by 100 and write {share}")
         if not _is_number(cell):
             raise UserError(f"{where}: '{cell}' is not a number")
         if not math.isfinite(float(cell)):

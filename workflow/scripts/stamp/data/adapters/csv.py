@@ -107,6 +107,13 @@ def files(options: Mapping[str, Any], root: Path) -> Iterable[str]:
     return _paths(table, _columns(chosen, table, file)["image"], file, root, chosen)
 
 
+def roles(options: Mapping[str, Any], root: Path) -> dict[str, str]:
+    """The column that each role is taken from, as named by the options or by its usual name."""
+    chosen = choose("csv", options, OPTIONS)
+    file = root / str(chosen["table"])
+    return _columns(chosen, table_files.read(file, str(chosen["delimiter"]), HELP), file)
+
+
 def _columns(chosen: Mapping[str, Any], table: pl.DataFrame, file: Path) -> dict[str, str]:
     """The column of each role that has one."""
     found: dict[str, str] = {}
@@ -149,13 +156,16 @@ def _ids(table: pl.DataFrame, name: str, file: Path) -> pl.Series:
     return ids.alias("image")
 
 
-def _class_columns(chosen: Mapping[str, Any]) -> dict[str, str]:
-    """The column of each class of a multilabel table, where the options name them."""
+def _class_columns(chosen: Mapping[str, Any]) -> dict[str, str | None]:
+    """The column of each class of a multilabel table, where the options name them.
+
+    None: the table is not labeled for this class.
+    """
     labels = chosen["labels"]
     if labels is None:
         return {}
     if isinstance(labels, Mapping) and labels:
-        return {str(name): str(column) for name, column in labels.items()}
+        return {str(name): None if one is None else str(one) for name, one in labels.items()}
     if isinstance(labels, (list, tuple)) and labels:
         return {str(name): str(name) for name in labels}
     raise UserError(
@@ -178,12 +188,16 @@ def _labels(
             if name not in columns:
                 table_files.check_not_a_label(table, name, file)
     for name, column in columns.items():
-        table_files.column(table, column, f"option 'labels', class '{name}'", file)
+        if column is not None:
+            table_files.column(table, column, f"option 'labels', class '{name}'", file)
         if name in RESERVED:
             raise UserError(f"data set 'csv': option 'labels': a class can't be called '{name}'")
-    return pl.DataFrame(
-        [table_files.binary(table, column, file).alias(name) for name, column in columns.items()]
-    )
+    unknown = pl.Series([None] * len(table), dtype=pl.Int8)
+    found = {
+        name: unknown if column is None else table_files.binary(table, column, file)
+        for name, column in columns.items()
+    }
+    return pl.DataFrame([values.alias(name) for name, values in found.items()])
 
 
 def numbered(table: pl.DataFrame, name: str, classes: Any, file: Path) -> pl.DataFrame:

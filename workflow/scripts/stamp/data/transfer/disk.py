@@ -14,10 +14,13 @@ def require_space(name: str, needed: float, folder: Path) -> None:
     """Refuse what will not fit on the disk of a folder: ``needed`` bytes and 1 % more."""
     free = shutil.disk_usage(folder).free
     if free < needed * 1.01:
-        raise UserError(f"{name}: needs {_bytes(needed)}, {_bytes(free)} are free on {folder}")
+        raise UserError(
+            f"{name}: needs {readable_bytes(needed)}, {readable_bytes(free)} are free on {folder}"
+        )
 
 
-def _bytes(count: float) -> str:
+def readable_bytes(count: float) -> str:
+    """A number of bytes as `1.2 GB`."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

@@ -101,7 +101,8 @@ def _table(path: Path, classes: Sequence[str]) -> Table:
     except (OSError, pl.exceptions.PolarsError) as error:
         line = str(error).strip().splitlines()[0]
         raise UserError(f"{path}: can't be read: {line}") from None
-    if twice := next((name for name in found.columns if TWICE.search(name)), None):
+    # a column without a name, as pandas writes its row numbers, is nobody's
+    if twice := next((name for name in found.columns if TWICE.search(name[1:])), None):
         raise UserError(f"{path}: the column '{TWICE.sub('', twice)}' stands twice")
     if IMAGE not in found.columns:
         raise UserError(f"{path}: no column '{IMAGE}': {suggest(IMAGE, found.columns)}")
@@ -153,6 +154,12 @@ def as_logits(
     if told:
         probabilities.check(values, told, str(path), all_classes=not missing)
         return probabilities.to_logits(values, told)
+    if told is None and probabilities.in_percent(values, PROBABILITIES[task]):
+        raise UserError(
+            f"{path}: all numbers are in [0, 100], so these look like percent: "
+            f"{probabilities.PERCENT} and say probabilities: true; if they are logits, say "
+            "probabilities: false (--no-probabilities)"
+        )
     if told is None and probabilities.looks_like(values, PROBABILITIES[task]):
         raise UserError(
             f"{path}: all numbers are in [0, 1], so these look like probabilities: say "
