@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 from project import Project, Run, model
 from servers import Server
 
@@ -148,7 +147,7 @@ def content(project: Project) -> dict[str, str]:
     root = project.folder / "results"
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(path.relative_to(root))
-        if {"benchmarks", "logs", ".downloads"} & set(path.parts) or path.name.startswith(".snake"):
+        if {"benchmarks", "logs", ".downloads"} & set(path.parts) or path.name.startswith("."):
             continue
         found[name] = hashlib.sha256(without_seconds(path)).hexdigest()
     return found
@@ -158,8 +157,6 @@ def without_seconds(path: Path) -> bytes:
     """What a file holds, without the times that epochs and extra outputs took."""
     if path.suffix == ".json":
         return json.dumps(_dropped(json.loads(path.read_text())), sort_keys=True).encode()
-    if path.name == "training.csv":
-        return pl.read_csv(path).drop("seconds").write_csv().encode()
     return path.read_bytes()
 
 

@@ -231,7 +231,7 @@ def fails_for_want_of_room(project: FaultyProject, stages: dict[str, list[str]])
     removed = [f"{STUDY}/benchmarks", f"{STUDY}/logs"]
     for name in [*removed, *(["datasets/few_uci/images"] if "make_dataset" in stages else [])]:
         shutil.rmtree(project.result(name), ignore_errors=True)
-    for log in project.result("datasets").glob("*/*.log"):
+    for log in project.result("datasets").rglob("*.log"):
         log.unlink()
     targets = [name for name in targets if "/flip/" not in name]
     filler = fault_study.fill(project.folder / "results")

@@ -98,6 +98,7 @@ class Dataset:
     files: dict[str, dict[str, Any]]
     images_url: str | None
     download: bool
+    tables_downloaded: bool  # its own files, or those of the data set that it relabels
     border: int
     relabels: str | None
 
@@ -124,7 +125,7 @@ class Dataset:
     @property
     def edited_table(self) -> str | None:
         """A digest of the tables that the user put there; None where there is none of them."""
-        if self.made or (self.download and self.files):
+        if self.made or self.tables_downloaded:
             return None
         return fingerprints.of_index(self.adapter, self.options, self.root)
 
@@ -166,12 +167,21 @@ def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
             root=roots[key],
             files=_files(entry, f"{file}: {key}"),
             images_url=entry.images_url,
-            download=entry.access == "open" if entry.download is None else entry.download,
+            download=_downloads(entry),
+            tables_downloaded=any(
+                _downloads(one) and bool(one.files)
+                for one in (entry, *([entries[entry.relabels]] if entry.relabels else []))
+            ),
             border=entry.border,
             relabels=entry.relabels,
         )
         for key, entry in entries.items()
     }
+
+
+def _downloads(entry: DatasetEntry) -> bool:
+    """Whether files of a data set are downloaded."""
+    return entry.access == "open" if entry.download is None else entry.download
 
 
 def _roots(entries: Mapping[str, DatasetEntry], data: str, where: str) -> dict[str, str]:
