@@ -147,7 +147,11 @@ def content(project: Project) -> dict[str, str]:
     root = project.folder / "results"
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(path.relative_to(root))
-        if {"benchmarks", "logs", ".downloads"} & set(path.parts) or path.name.startswith("."):
+        if (
+            {"benchmarks", "logs", ".downloads"} & set(path.parts)
+            or path.name.startswith(".")
+            or path.suffix == ".log"
+        ):
             continue
         found[name] = hashlib.sha256(without_seconds(path)).hexdigest()
     return found
