@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from project import ROOT
 
-from stamp.core import artifacts
+from stamp.core import artifacts, atomic_file
 from stamp.core.errors import UserError
 
 
@@ -39,7 +39,7 @@ def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
     """One living process, one that is gone, and one of another machine, young and old."""
-    own = artifacts.part_of(tmp_path / "a.json").name
+    own = atomic_file.part_of(tmp_path / "a.json").name
     machine = own.split(".")[-3]
     living = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     gone = subprocess.run(

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from stamp.core.atomic_file import atomic_write
 from stamp.core.file_digest import Digests
 
 THREADS = 4
@@ -36,9 +37,8 @@ def token(paths: Sequence[str], record: Path) -> str:
 def keep(paths: Sequence[str], record: Path, planned: str) -> None:
     """Read what was not read yet, and keep what the images held with the token ``planned``."""
     text = json.dumps({"token": planned, "contents": contents(paths, record)})
-    beside = record.with_name(f".{record.name}.{os.getpid()}.part")
-    beside.write_text(text)
-    os.replace(beside, record)
+    with atomic_write(record) as part:
+        part.write_text(text)
 
 
 def contents(paths: Sequence[str], record: Path) -> str:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stamp.core.atomic_file import atomic_write
 from stamp.core.errors import UserError
 
 VARIABLE = "STAMP_DIGESTS"  # the file that remembers, for this process and the jobs it starts
@@ -69,12 +70,9 @@ class Digests:
         """Keep what was found; where that can't be written, it is read again next time."""
         if self.file is None or not self.found:
             return
-        beside = self.file.with_name(f".{self.file.name}.{os.getpid()}.part")
-        with suppress(OSError):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError, UserError), atomic_write(self.file) as part:
             self.known = {**self._read(), **self.found}
-            beside.write_text(json.dumps(self.known, sort_keys=True))
-            os.replace(beside, self.file)
+            part.write_text(json.dumps(self.known, sort_keys=True))
             self.found = {}
 
     def _read(self) -> dict[str, Any]:

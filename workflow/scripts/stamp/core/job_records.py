@@ -19,6 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stamp.core.atomic_file import atomic_write
+from stamp.core.errors import UserError
 from stamp.core.file_digest import Digests
 
 METADATA = Path(".snakemake", "metadata")
@@ -55,7 +57,7 @@ def measured(result: str, digests: Digests) -> dict[str, Any]:
 def keep(results: Path) -> None:
     """Put the records of all files in ``results`` among them, as far as the disk allows it."""
     digests, found = Digests(results / DIGESTS, large=0), {}
-    with suppress(OSError):
+    with suppress(OSError, UserError):
         for result, file in sorted(recorded()):
             if not Path(result).is_relative_to(results) or not os.path.exists(result):
                 continue
@@ -63,9 +65,8 @@ def keep(results: Path) -> None:
             about = {key: value for key, value in record.items() if key not in UNNEEDED}
             found[result] = {"record": about, **measured(result, digests)}
         digests.save()
-        part = results / f"{KEPT}.part"
-        part.write_text(json.dumps(found, sort_keys=True))
-        os.replace(part, results / KEPT)
+        with atomic_write(results / KEPT) as part:
+            part.write_text(json.dumps(found, sort_keys=True))
 
 
 def read(results: Path) -> dict[str, dict[str, Any]]:
