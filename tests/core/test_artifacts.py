@@ -71,7 +71,7 @@ def test_a_folder_is_listed_once_however_many_files_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[Path] = []
-    monkeypatch.setattr(artifacts, "sweep", listed.append)
+    monkeypatch.setattr(atomic_file, "sweep", listed.append)
     for number in range(5):
         artifacts.write_json(tmp_path / f"{number}.json", {})
     assert listed == [tmp_path]
