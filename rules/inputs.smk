@@ -76,7 +76,7 @@ def weights_of(wildcards):
 
 
 def trained_of(wildcards):
-    """The record of the weights that a rule trained: its digest, not their age, tells of change."""
+    """The record of the weights that a job of ours trained: its digest, not their age, tells of change."""
     trained = model_of(wildcards).trainer
     return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.json" if trained else []
 
