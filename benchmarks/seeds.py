@@ -339,6 +339,12 @@ which needs labels at the source and no target data either. `all` keeps every mo
 at the raw value of the formula (the headline score only: the other scores have no value there, so
 that their n is smaller). `declared` leaves out degenerate models and those that the study's rule
 excludes.
+
+Numbers of earlier versions differ for these reasons. The headline is the exact estimator, over all
+random pairs; it was the sampled one, which stands beside it. The source metric beside an outcome is
+over the classes of that outcome. Standard errors are clustered by patient. Nuclear norm, MaNo, MDE,
+energy and dispersion are of the target's images. Differences of predictors are corrected by max-T,
+no longer by Holm's method. The networks are trained as before.
 """.strip()
 
 
