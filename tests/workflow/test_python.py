@@ -53,7 +53,7 @@ def test_scores_temperatures_and_ranks_are_those_of_the_workflow(
         truth = held_out.rows.select(label_columns(task, classes)).to_numpy().astype(float)
         temperature = stamp.fit_temperature(held_out.logits, truth.squeeze(), task)
         record = read_json(finished.result(f"{name}/calibration/{model}.json"))
-        assert temperature.value == record["value"]
+        assert temperature.value == pytest.approx(record["value"], rel=1e-9)
         fitted = temperature.value if study["calibration"].get("scale") else 1.0
         how = stamp.Settings(
             task=task,
@@ -67,9 +67,10 @@ def test_scores_temperatures_and_ranks_are_those_of_the_workflow(
         row = read_table(finished.result(f"{name}/scores/{model}.parquet")).row(0, named=True)
         assert scored[model].kind == row["kind"]
         for part in COMPARED:
-            assert getattr(scored[model].score, part) == row[part], (model, part)
+            same = pytest.approx(row[part], rel=1e-9)  # sums in another order on other threads
+            assert getattr(scored[model].score, part) == same, (model, part)
         draws = read_arrays(finished.result(f"{name}/scores/{model}.draws.safetensors"))["stamp"]
-        assert np.array_equal(scored[model].score.draws, draws)
+        np.testing.assert_allclose(scored[model].score.draws, draws, rtol=1e-9)
     ranks = pl.read_csv(finished.result(f"{name}/statistics/ranks.csv"))
     ranking = stamp.rank(scored)
     for place, model in enumerate(ranking.models):
