@@ -13,6 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from project import Project, made_once
 
+# tables as wide as they like, whatever terminal the tests are started from
+os.environ.pop("COLUMNS", None)
+
 # no deadline: a loaded machine is slow, not wrong; in CI every run draws the same examples
 settings.register_profile("stamp", deadline=None, max_examples=50)
 settings.register_profile("ci", settings.get_profile("stamp"), derandomize=True)

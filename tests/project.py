@@ -215,8 +215,7 @@ class Project:
         # a user's own profile or Python path must not reach the run
         dropped = ("SNAKEMAKE_PROFILE", "PYTHONPATH")
         kept = {key: value for key, value in os.environ.items() if key not in dropped}
-        # tables as wide as they like, whatever terminal the tests are started from
-        return {**kept, "XDG_CACHE_HOME": str(self.folder / "cache"), "COLUMNS": "300"}
+        return {**kept, "XDG_CACHE_HOME": str(self.folder / "cache")}
 
     def run(self, *arguments: str) -> Run:
         done = subprocess.run(

@@ -96,7 +96,8 @@ PAGES: dict[str, Callable[[Path], Path]] = {
 
 def environment(folder: Path) -> dict[str, str]:
     """The active environment: its programs, and the library as `envs/install` links it."""
-    kept = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"}
+    dropped = ("SNAKEMAKE_PROFILE", "COLUMNS")
+    kept = {key: value for key, value in os.environ.items() if key not in dropped}
     folders = [Path(warm.python()).parent, Path(sys.executable).parent, kept.get("PATH", "")]
     path = os.pathsep.join(map(str, folders))
     library = str(folder / "workflow" / "scripts")
