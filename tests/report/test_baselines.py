@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 
@@ -181,6 +182,7 @@ def test_the_command_lists_every_metric_once() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "stamp", "metrics"],
         cwd=ROOT / "workflow" / "scripts",
+        env={**os.environ, "COLUMNS": "300"},
         capture_output=True,
         text=True,
     )
