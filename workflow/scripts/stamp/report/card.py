@@ -58,7 +58,7 @@ def origin(metadata: Mapping[str, str], command: str) -> Origin:
     known = {key: text for key, text in metadata.items() if text != "None"}
     weights = {
         key.removeprefix("weights_"): text
-        for key, text in known.items()
+        for key, text in sorted(known.items())  # a file's header has no order
         if key.startswith("weights_")
     }
     others = (key for key in known if key not in OF_RUN and not key.startswith("weights_"))
