@@ -39,6 +39,7 @@ localrules:
     view,
     collect,
     timings,
+    thumbnails,
     main_table,
     leaderboard,
     figure,
