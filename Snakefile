@@ -44,6 +44,7 @@ localrules:
     leaderboard,
     figure,
     training_figure,
+    pair_distances,
     analysis_figure,
     page,
     index_page,
@@ -60,6 +61,12 @@ rule all:
     input:
         f"{RESULTS}/index.html",
         [results_of(study) for study in PLAN.studies.values()],
+
+
+onstart:
+    from stamp.core.live_display import show_time_left
+
+    show_time_left(workflow.logger_manager.plugin_handlers)
 
 
 onsuccess:

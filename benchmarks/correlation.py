@@ -7,7 +7,7 @@ from scipy import stats
 
 from benchmarks.row import Row
 from benchmarks.timing import alternate
-from stamp.stats.correlation import paired_bootstrap, permutation_p
+from stamp.stats.correlations.correlation import paired_bootstrap, permutation_p
 from stamp.stats.ranks import Array, mid_ranks
 
 MODELS, DRAWS = 44, 10_000

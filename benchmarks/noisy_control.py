@@ -4,9 +4,10 @@ Made-up zoos of models. Their true source accuracies follow a normal distributio
 scale around 80 %, and are measured with the error of 500 or 2,000 images. Scores and outcomes
 depend on the true accuracy, and on each other only where there is an effect. Four estimates are
 compared: the plain partial Spearman correlation with its t test; SIMEX with a jackknife t test; and
-the corrected one of ``stamp.stats.noisy_control``, once with each model's standard error and once
-with the covariance of the errors. The last two differ where models are measured on the same images
-and so share a part of their error: that part moves no rank, and must not be corrected for.
+the corrected one of ``stamp.stats.correlations.noisy_control``, once with each model's standard
+error and once with the covariance of the errors. The last two differ where models are measured on
+the same images and so share a part of their error: that part moves no rank, and must not be
+corrected for.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
 from benchmarks.row import Row
-from stamp.stats.correlation import asymptotic_p
-from stamp.stats.noisy_control import SimulationSettings, partial_given_noisy_control
+from stamp.stats.correlations.correlation import asymptotic_p
+from stamp.stats.correlations.noisy_control import SimulationSettings, partial_given_noisy_control
 from stamp.stats.power import pearson_of
 from stamp.stats.ranks import Array, centred_ranks, rank_correlation, spearman
 

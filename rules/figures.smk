@@ -57,3 +57,29 @@ rule training_figure:
         code=code_of("training_figure.py"),
     script:
         "../workflow/scripts/training_figure.py"
+
+
+rule pair_distances:
+    """How far apart the outputs of each model lie on its semantic and random pairs."""
+    input:
+        files_of("pair_examples/{model}.json", model="models"),
+    output:
+        png=report(
+            f"{RESULTS}/{{study}}/figures/pair_distances.png",
+            caption="../workflow/report/pair_distances.rst",
+            category="{study}",
+            subcategory=MAIN,
+            labels={"result": "pair distances, figure"},
+        ),
+        pdf=f"{RESULTS}/{{study}}/figures/pair_distances.pdf",
+        csv=f"{RESULTS}/{{study}}/figures/pair_distances.csv",
+    log:
+        f"{RESULTS}/{{study}}/logs/figure/pair_distances.log",
+    conda:
+        ENVIRONMENT
+    params:
+        models=of_study("described_models"),
+        texts=of_study("headings"),
+        code=code_of("pair_distances.py"),
+    script:
+        "../workflow/scripts/pair_distances.py"

@@ -173,7 +173,7 @@ def templates_digest():
 def results_of(study):
     """What a finished study leaves behind."""
     figures = [name for name in FIGURES if study.targets or name != "targets"]
-    figures += ["training"] if study.finetuned else []
+    figures += ["pair_distances", *(["training"] if study.finetuned else [])]
     figures += [name for name in study.analyses if name in DRAWN]
     tables = ["correlations", "main", "ranks", "outranks"]
     folder = f"{RESULTS}/{study.name}"

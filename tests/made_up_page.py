@@ -12,7 +12,7 @@ from stamp.report.correlate import correlations, outranking, ranks
 from stamp.report.leaderboard import leaderboard
 from stamp.report.outcomes import outcomes
 from stamp.report.page.study_page import StudyFacts, StudyPage, StudyTables, study_page
-from stamp.stats.correlation import FEWEST
+from stamp.stats.correlations.correlation import FEWEST
 
 LEVEL = 0.95
 SETTINGS = {"permutations": 50, "resamples": 50, "level": LEVEL}

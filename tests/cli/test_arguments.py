@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from stamp.__main__ import main
-from stamp.cli.arguments import at_least, between, mapping
+from stamp.cli.terminal.arguments import at_least, between, mapping
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "many"])

@@ -14,12 +14,12 @@ import pytest
 from stamp import __version__
 from stamp.__main__ import main, parser
 from stamp.cli import COMMANDS
-from stamp.cli.arguments import Place
 from stamp.cli.completion import script
 from stamp.cli.project_folder import seen_from
-from stamp.cli.report_lines import Report
-from stamp.cli.run_log import Run, RunJob
-from stamp.cli.tables import table, titled
+from stamp.cli.runs.run_log import Run, RunJob
+from stamp.cli.terminal.arguments import Place
+from stamp.cli.terminal.report_lines import Report
+from stamp.cli.terminal.tables import table, titled
 
 NAMES = [name.replace("_", "-") for name in COMMANDS]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stamp.cli import run_log
 from stamp.cli.logs import listing
+from stamp.cli.runs import run_log
 
 HEAD = """\
 Building DAG of jobs...

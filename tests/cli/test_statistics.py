@@ -19,8 +19,8 @@ from stamp.__main__ import main
 from stamp.cli.statistics import user_table
 from stamp.config.registries.analyses import ANALYSES
 from stamp.core.errors import UserError
-from stamp.stats.noisy_control import SimulationSettings, partial_given_noisy_control
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.noisy_control import SimulationSettings, partial_given_noisy_control
+from stamp.stats.correlations.partial_correlation import partial_spearman
 
 PAGE = ROOT / "docs" / "your-own-table.md"
 EXAMPLE = ROOT / "docs" / "your-own-table.csv"

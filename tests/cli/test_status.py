@@ -9,7 +9,7 @@ import pytest
 from project import ROOT
 
 from stamp.cli import status
-from stamp.cli.dry_run import STAGES, DueJob, by_stage, counted, dry_run, read
+from stamp.cli.runs.dry_run import STAGES, DueJob, by_stage, counted, dry_run, read
 from stamp.core.errors import UserError
 
 TEXT = """Job stats:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stamp.config import image_contents
+from stamp.config.contents import image_contents
 from stamp.core import file_digest
 
 

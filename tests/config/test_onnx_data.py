@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from stamp.config.onnx_data import external_files
+from stamp.config.contents.onnx_data import external_files
 from stamp.config.zoo import weight_files
 
 

@@ -418,7 +418,14 @@ def test_nothing_is_done_twice_and_a_new_model_runs_its_branch_alone(done: Done)
         *(f"logits medical {view} again" for view in views),
     }
     apart = ("collect", "correlate", "main_table", "leaderboard", "figure", "training_figure")
-    apart += ("timings", "agreement_on_the_line", "analysis", "page", "index_page")
+    apart += (
+        "timings",
+        "agreement_on_the_line",
+        "analysis",
+        "pair_distances",
+        "page",
+        "index_page",
+    )
     assert all("again" in job or job.startswith(apart) for job in jobs)
 
 

@@ -136,3 +136,28 @@ def test_no_labeled_image_is_one_line() -> None:
     with pytest.raises(UserError, match="no training image has a label"):
         images = training.TrainingImages(pixels, labels * np.nan, groups, "multiclass")
         training.train(block(), CLASSES, images, 0, 1, "m")
+
+
+def test_mixup_is_cross_entropy_with_the_mixed_labels_of_the_mixed_images() -> None:
+    torch.manual_seed(0)
+    pixels, labels, _ = task(12)
+    loaded = training.network(block(arch="linear", arch_args={}), CLASSES)
+    recipe = {**training.DEFAULTS, "mixup": 0.4}
+    trainer = training.Trainer(loaded, torch.from_numpy(pixels), recipe, seed=5)
+    images, target = trainer.batch(torch.arange(12), False), torch.from_numpy(labels).long()
+    share = float(np.random.default_rng([5, 1]).beta(0.4, 0.4))
+    assert 0 < share < 1
+    soft = torch.nn.functional.one_hot(target, 2).double()
+    soft = share * soft + (1 - share) * soft.flip(0)
+    logits = loaded.module(share * images + (1 - share) * images.flip(0)).double()
+    expected = -(soft * logits.log_softmax(1)).sum(1).mean()
+    found = float(trainer.mixed(images, target).detach())
+    assert found == pytest.approx(float(expected.detach()), rel=1e-5)
+    assert any(
+        not torch.equal(*both)
+        for both in zip(
+            fit(0).loaded.module.parameters(),
+            fit(0, mixup=0.2).loaded.module.parameters(),
+            strict=True,
+        )
+    )

@@ -32,7 +32,7 @@ from stamp.report.analyses.objectives import table as objectives
 from stamp.report.analyses.pair_kinds import table as kinds
 from stamp.report.analyses.regimes import table as regimes
 from stamp.report.analysis import NO_TARGETS, AnalysisData
-from stamp.report.common_set import common
+from stamp.report.comparison.common_set import common
 from stamp.report.plot.violins import swarm
 from stamp.scoring.score import N_PAIRS
 from stamp.stats.effect_sizes import cliffs_delta, mean_difference

@@ -25,11 +25,11 @@ from stamp.report.analyses.power import table as power
 from stamp.report.analyses.probit import table as probit
 from stamp.report.analyses.residuals import table as residuals
 from stamp.report.analysis import NO_TARGETS, AnalysisData
+from stamp.report.comparison.paired import Paired, pairings
 from stamp.report.outcomes import source_covariance, values
-from stamp.report.paired import Paired, pairings
-from stamp.stats.correlation import asymptotic_p
-from stamp.stats.noisy_control import SimulationSettings, partial_given_noisy_control
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.correlation import asymptotic_p
+from stamp.stats.correlations.noisy_control import SimulationSettings, partial_given_noisy_control
+from stamp.stats.correlations.partial_correlation import partial_spearman
 
 MODULES = {
     "alarm": alarm,

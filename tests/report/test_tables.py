@@ -9,8 +9,8 @@ from scipy.stats import norm, spearmanr
 
 from stamp.report import correlate as agreement
 from stamp.report import flags, leaderboard, main_table, outcomes, scoreboard
-from stamp.stats.noisy_control import partial_given_noisy_control
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.noisy_control import partial_given_noisy_control
+from stamp.stats.correlations.partial_correlation import partial_spearman
 
 MODELS = [f"m{k}" for k in range(8)]
 SETTINGS = {"permutations": 300, "resamples": 300, "level": 0.95}

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from related_values import related
 from scipy import stats
 
-from stamp.stats import correlation, permutations
-from stamp.stats.correlation import (
+from stamp.stats import permutations
+from stamp.stats.correlations import correlation
+from stamp.stats.correlations.correlation import (
     asymptotic_p,
     bonett_wright_interval,
     fisher_interval,
@@ -20,7 +21,7 @@ from stamp.stats.correlation import (
     permutation_p,
     quantiles,
 )
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.partial_correlation import partial_spearman
 
 seeds = st.integers(0, 2**32 - 1)
 

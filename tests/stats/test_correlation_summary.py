@@ -5,14 +5,14 @@ import pytest
 from related_values import related, residual_partial
 from scipy import stats
 
-from stamp.stats.correlation import (
+from stamp.stats.correlations.correlation import (
     bonett_wright_interval,
     fisher_interval,
     paired_bootstrap,
     permutation_p,
 )
-from stamp.stats.correlation_summary import CorrelationSettings, correlate
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.correlation_summary import CorrelationSettings, correlate
+from stamp.stats.correlations.partial_correlation import partial_spearman
 
 
 def test_models_without_a_control_are_dropped_from_that_partial_only():

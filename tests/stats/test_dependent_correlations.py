@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stamp.stats.correlation import bonett_wright_interval, fisher_interval
-from stamp.stats.dependent_correlations import (
+from stamp.stats.correlations.correlation import bonett_wright_interval, fisher_interval
+from stamp.stats.correlations.dependent_correlations import (
     difference_interval,
     possible,
     shared_range,

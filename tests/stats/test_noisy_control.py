@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stamp.stats.noisy_control import (
+from stamp.stats.correlations.noisy_control import (
     SimulationSettings,
     error_of_differences,
     partial_given_noisy_control,
     rank_reliability,
 )
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.partial_correlation import partial_spearman
 
 SE = 0.25  # of a control whose true values have a standard deviation of 1: 6 % of the variance
 

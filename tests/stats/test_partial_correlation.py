@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from related_values import related, residual_partial
 from scipy import stats
 
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.partial_correlation import partial_spearman
 from stamp.stats.ranks import spearman
 
 seeds = st.integers(0, 2**32 - 1)

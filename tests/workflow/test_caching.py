@@ -117,6 +117,7 @@ def test_a_model_added_runs_its_branch_and_the_aggregates(project: Project) -> N
         "evaluate small_phantom source new",
         "evaluate small_phantom external new",
         "pair_examples small_phantom new",
+        "pair_distances small_phantom",
         "thumbnails small_phantom",
     ]
     assert project.plan() == jobs(branch, aggregates(), pages("small_phantom"))
@@ -124,14 +125,15 @@ def test_a_model_added_runs_its_branch_and_the_aggregates(project: Project) -> N
 
 def test_a_model_removed_runs_the_aggregates_only(project: Project) -> None:
     project.edit("zoo/small_phantom.yaml", lambda zoo: zoo.pop("few"))
-    ends = ["thumbnails small_phantom", *pages("small_phantom")]
+    ends = ["pair_distances small_phantom", "thumbnails small_phantom", *pages("small_phantom")]
     assert project.plan() == jobs(aggregates(), ends)
 
 
 def test_a_relabelled_model_redraws_figures_and_tables_only(project: Project) -> None:
     texts = {"label": "F", "family": "other", "backbone": "B"}
     project.edit("zoo/small_phantom.yaml", lambda zoo: zoo["few"].update(texts))
-    assert project.plan() == jobs(aggregates(first="leaderboard"), pages("small_phantom"))
+    ends = ["pair_distances small_phantom", *pages("small_phantom")]
+    assert project.plan() == jobs(aggregates(first="leaderboard"), ends)
 
 
 def test_an_edited_figure_is_drawn_anew_and_nothing_else(project: Project) -> None:
@@ -201,7 +203,7 @@ def test_a_lower_pair_count_needs_no_forward_pass(project: Project) -> None:
     scores = [f"score small_phantom {key}" for key in PHANTOM_MODELS]
     scores += [f"class_matched_score small_phantom external {key}" for key in PHANTOM_MODELS]
     shown = [f"pair_examples small_phantom {key}" for key in PHANTOM_MODELS]
-    shown += ["thumbnails small_phantom", *pages("small_phantom")]
+    shown += ["pair_distances small_phantom", "thumbnails small_phantom", *pages("small_phantom")]
     assert project.plan() == jobs(scores, shown, aggregates())
 
 

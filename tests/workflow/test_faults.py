@@ -87,6 +87,7 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         half("leaderboard", f"{study}leaderboard.parquet"),
         half("figure", f"{study}figures/forest.png"),
         half("training_figure", f"{study}figures/training.png"),
+        half("pair_distances", f"{study}figures/pair_distances.png"),
         half("analysis", f"{study}analyses/baselines.csv"),
         half("analysis_figure", f"{study}figures/baselines.png"),
     ]

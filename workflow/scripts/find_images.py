@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from stamp.config import image_contents
+from stamp.config.contents import image_contents
 from stamp.core.artifacts import read_table, write_json
 from stamp.core.errors import run
 from stamp.data.download import complete

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from naming import check_named
 
-from stamp.config import fingerprints as fingerprint
+from stamp.config.contents import fingerprints as fingerprint
 from stamp.core.errors import UserError
 from stamp.data.adapters import csv
 from stamp.data.pairs import consecutive

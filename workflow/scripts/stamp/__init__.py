@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stamp.api.score import ScoredModel, Settings, score
     from stamp.api.temperature import fit_temperature
     from stamp.core.errors import UserError
-    from stamp.stats.correlation_summary import CorrelationSettings
+    from stamp.stats.correlations.correlation_summary import CorrelationSettings
     from stamp.stats.regret import Regret, Resampling, regret
 
 __version__ = "0.1.0"
@@ -45,7 +45,7 @@ _HOMES = {
     "stamp.api.score": ("ScoredModel", "Settings", "score"),
     "stamp.api.temperature": ("fit_temperature",),
     "stamp.core.errors": ("UserError",),
-    "stamp.stats.correlation_summary": ("CorrelationSettings",),
+    "stamp.stats.correlations.correlation_summary": ("CorrelationSettings",),
     "stamp.stats.regret": ("Regret", "Resampling", "regret"),
 }
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from stamp import __version__
 from stamp.cli import COMMANDS
-from stamp.cli.help_text import Paragraphs, example, program
 from stamp.cli.project_folder import project_folder, seen_from
+from stamp.cli.terminal.help_text import Paragraphs, example, program
 from stamp.core.errors import UserError, suggest
 
 

@@ -12,10 +12,10 @@ from stamp.api import arrays
 from stamp.api.score import ScoredModel
 from stamp.core.errors import UserError
 from stamp.report import correlate as tables
-from stamp.stats import correlation_summary, noisy_control
-from stamp.stats.correlation_summary import Correlation, CorrelationSettings
-from stamp.stats.noisy_control import NoisyControlPartial
-from stamp.stats.partial_correlation import Partial
+from stamp.stats.correlations import correlation_summary, noisy_control
+from stamp.stats.correlations.correlation_summary import Correlation, CorrelationSettings
+from stamp.stats.correlations.noisy_control import NoisyControlPartial
+from stamp.stats.correlations.partial_correlation import Partial
 from stamp.stats.rank_intervals import outranks
 from stamp.stats.ranks import Array
 

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from stamp.cli.run_log import STATES, Run, RunJob, ask_slurm, latest, ordered
+from stamp.cli.runs.run_log import STATES, Run, RunJob, ask_slurm, latest, ordered
 from stamp.core.errors import UserError, suggest
 
 HELP = "find the logs of the last run's jobs, failed ones first"

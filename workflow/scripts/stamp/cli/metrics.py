@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from stamp.cli.tables import titled
+from stamp.cli.terminal.tables import titled
 
 HELP = "list the metrics that STAMP is compared with"
 EXAMPLE = "metrics --json"

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from stamp.cli.arguments import Place
+from stamp.cli.terminal.arguments import Place
 from stamp.config.plan import CONFIG
 from stamp.core.errors import UserError
 

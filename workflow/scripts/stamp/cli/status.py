@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from stamp.cli import run_log
-from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
-from stamp.cli.job_text import Identity
-from stamp.cli.tables import table
+from stamp.cli.runs import run_log
+from stamp.cli.runs.dry_run import DueJob, by_stage, counted, dry_run
+from stamp.cli.runs.job_text import Identity
+from stamp.cli.terminal.tables import table
 from stamp.config.plan import read_plan
 from stamp.config.study import Study
 from stamp.core.progress import DONE

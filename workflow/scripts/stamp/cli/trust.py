@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stamp.cli.dry_run import DueJob, counted, dry_run
+from stamp.cli.runs.dry_run import DueJob, counted, dry_run
 from stamp.config.plan import read_plan
 from stamp.core import job_records
 from stamp.core.errors import UserError

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, RootModel
 
-from stamp.config import fingerprints
+from stamp.config.contents import fingerprints
 from stamp.config.documents import Name, Section, Sentence, parsed, plain, read_yaml
 from stamp.config.labels import label_maps
 from stamp.config.load_blocks import Address, Checksum

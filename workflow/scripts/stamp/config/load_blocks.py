@@ -123,6 +123,9 @@ class Train(Preprocessed):
         description="random shift, rotation, scale, brightness, contrast, noise and occlusion in "
         "training",
     )
+    mixup: NotNegative | None = Field(
+        None, description="alpha of mixup (Zhang et al. 2018); 0 is none"
+    )
     label_noise: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None, description="share of training labels replaced (multiclass) or flipped (multilabel)"
     )

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
+from stamp.config.contents.onnx_data import external_files
+from stamp.config.contents.user_code import digest, source_files
 from stamp.config.documents import Name, Section, Sentence, parsed, plain, read_yaml
 from stamp.config.load_blocks import LoadBlock
-from stamp.config.onnx_data import external_files
 from stamp.config.precomputed import PROBABILITIES, file_of, ids_file
 from stamp.config.preprocessing import Preprocessing, merged
 from stamp.config.registries import model_sources
-from stamp.config.user_code import digest, source_files
 from stamp.core.errors import UserError
 
 MODEL_KEY = "^[A-Za-z0-9][A-Za-z0-9._-]*$"

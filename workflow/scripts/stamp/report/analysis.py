@@ -18,15 +18,15 @@ import polars as pl
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table
 from stamp.metrics.value import COLUMNS as METRICS
-from stamp.report import corrected_partial
+from stamp.report.comparison import corrected_partial
 from stamp.report.outcomes import source_covariance, source_outcome, values
 from stamp.report.profiles.rows import PROFILE
 from stamp.report.scoreboard import keeps, uncontaminated
 from stamp.report.timings import COLUMNS as COSTS
 from stamp.scoring.score import N_PAIRS
-from stamp.stats.correlation import known_spearman
-from stamp.stats.correlation_summary import CorrelationSettings, correlate
-from stamp.stats.noisy_control import SimulationSettings
+from stamp.stats.correlations.correlation import known_spearman
+from stamp.stats.correlations.correlation_summary import CorrelationSettings, correlate
+from stamp.stats.correlations.noisy_control import SimulationSettings
 
 FILTERS = ("all", "declared")
 NO_TARGETS = "the study has no targets, so there is no outcome"

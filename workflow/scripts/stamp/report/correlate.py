@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import corrected_partial
+from stamp.report.comparison import corrected_partial
 from stamp.report.main_table import SCORES
 from stamp.report.outcomes import outcome_names, source_covariance, source_outcome, values
 from stamp.report.scoreboard import keeps, predictors, uncontaminated
-from stamp.stats.correlation import known_spearman
-from stamp.stats.correlation_summary import Correlation, CorrelationSettings, correlate
-from stamp.stats.noisy_control import SimulationSettings
+from stamp.stats.correlations.correlation import known_spearman
+from stamp.stats.correlations.correlation_summary import Correlation, CorrelationSettings, correlate
+from stamp.stats.correlations.noisy_control import SimulationSettings
 from stamp.stats.rank_intervals import outranks, rank_intervals
 
 SOURCE_METRIC = "source_metric"

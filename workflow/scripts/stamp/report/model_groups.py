@@ -21,7 +21,7 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, by_model, shown_outcomes, values
 from stamp.report.wording import RHO, number
-from stamp.stats.correlation import FEWEST, bonett_wright_interval, permutation_p
+from stamp.stats.correlations.correlation import FEWEST, bonett_wright_interval, permutation_p
 from stamp.stats.effect_sizes import kruskal_wallis
 from stamp.stats.group_tests import Resampler, kruskal_permutation_p, mann_whitney
 from stamp.stats.multiple_testing import holm

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report import source_metric
+from stamp.report.comparison import source_metric
 
 MEAN = "mean"
 SCHEMA = {

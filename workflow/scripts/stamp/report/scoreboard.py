@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report.no_skill import source_metric
+from stamp.report.comparison.no_skill import source_metric
 from stamp.report.outcomes import MEAN
 
 PARTS = (

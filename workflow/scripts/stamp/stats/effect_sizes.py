@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from stamp.stats.correlation import percentile_interval
+from stamp.stats.correlations.correlation import percentile_interval
 from stamp.stats.ranks import Array
 
 NAN = float("nan")

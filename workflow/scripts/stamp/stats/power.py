@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stamp.stats.correlation import asymptotic_p
+from stamp.stats.correlations.correlation import asymptotic_p
 from stamp.stats.ranks import Array, centred_ranks, rank_correlation
 
 TESTS = ("t", "permutation")
@@ -49,9 +49,9 @@ def spearman_power(
     """Power of the two-sided test of no rank correlation where the true Spearman rho is ``rho``.
 
     Samples of n pairs from a Gaussian copula, all values of rho from the same draws. The test
-    rejects by the p of ``stamp.stats.correlation.asymptotic_p`` (``t``), or where |rho| reaches the
-    critical value of the permutation distribution (``permutation``), of level at most alpha. At
-    rho = 0 this is the size of the test, not its power.
+    rejects by the p of :func:`asymptotic_p` (``t``), or where |rho| reaches the critical value of
+    the permutation distribution (``permutation``), of level at most alpha. At rho = 0 this is the
+    size of the test, not its power.
     """
     if test not in TESTS:
         raise ValueError(f"unknown test '{test}': one of {', '.join(TESTS)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stamp.stats.correlation import NAN, percentile_interval, quantiles
+from stamp.stats.correlations.correlation import NAN, percentile_interval, quantiles
 from stamp.stats.ranks import Array, mid_ranks
 
 

@@ -86,18 +86,19 @@ class Sorted:
         return cls(order, np.array(below), np.array(through))
 
     def centred(self, counts: Array) -> Array:
-        """Centred ranks in each resample, [rows, n, resamples], of counts [n, resamples].
+        """Centred ranks in each resample, [rows, resamples, n], of counts [resamples, n].
 
         Where the counts sum to m, ``2 r_i - (m + 1)`` is how many are smaller less how many are
         larger, by cumulative sums over the sorted values.
         """
-        count, resamples = counts.shape
-        total = counts.sum(axis=0)
-        found = np.empty((len(self.order), count, resamples))
-        sums = np.zeros((count + 1, resamples))
+        resamples, count = counts.shape
+        total = counts.sum(axis=1, keepdims=True)
+        found = np.empty((len(self.order), resamples, count))
+        sums = np.zeros((resamples, count + 1))
         for row, order in enumerate(self.order):
-            np.cumsum(counts[order], axis=0, out=sums[1:])
-            np.add(sums[self.below[row]], sums[self.through[row]], out=found[row])
+            np.cumsum(counts[:, order], axis=1, out=sums[:, 1:])
+            np.take(sums, self.below[row], axis=1, out=found[row], mode="clip")
+            found[row] += np.take(sums, self.through[row], axis=1)
             found[row] -= total
         return found
 
@@ -108,16 +109,15 @@ def resampled_spearman(x: Sorted, y: Sorted, counts: ArrayLike) -> Array:
     ``counts`` [resamples, n] says how often each model is in a resample (0 leaves it out). The
     mid-ranks are those of the resample. NaN where a resample leaves one side constant.
     """
-    weights = np.ascontiguousarray(np.asarray(counts, dtype=np.float64).T)
+    weights = np.ascontiguousarray(counts, dtype=np.float64)
     x_ranks, y_ranks = x.centred(weights), y.centred(weights)
     y_weighted = y_ranks * weights
-    y_variance = (y_weighted * y_ranks).sum(axis=1)
-    found = np.empty((weights.shape[1], len(x_ranks), len(y_ranks)))
+    y_variance = np.einsum("trn,trn->tr", y_weighted, y_ranks)
+    found = np.empty((len(weights), len(x_ranks), len(y_ranks)))
     for at, row in enumerate(x_ranks):
-        variance = (weights * row * row).sum(axis=0)
-        for other, weighted in enumerate(y_weighted):
-            covariance = (row * weighted).sum(axis=0)
-            found[:, at, other] = _ratio(covariance, variance, y_variance[other])
+        variance = np.einsum("rn,rn,rn->r", weights, row, row)
+        covariance = np.einsum("rn,trn->tr", row, y_weighted)
+        found[:, at] = _ratio(covariance, variance, y_variance).T
     return found
 
 

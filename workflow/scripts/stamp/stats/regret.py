@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stamp.stats.correlation import percentile_interval
+from stamp.stats.correlations.correlation import percentile_interval
 from stamp.stats.ranks import Array
 
 RESAMPLE = 11  # a tag that keeps the random streams of one seed apart

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from stamp.cli.arguments import Place, at_least, mapping
+from stamp.cli.terminal.arguments import Place, at_least, mapping
 
 if TYPE_CHECKING:
     from stamp.cli.add_model.zoo_entry import Addition

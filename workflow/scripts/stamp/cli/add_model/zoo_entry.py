@@ -18,7 +18,7 @@ import yaml
 
 from stamp.cli.add_model.forward_pass import Check, check, unknown_splits
 from stamp.cli.appended_entries import appended
-from stamp.cli.dry_run import DueJob, by_stage, counted, dry_run
+from stamp.cli.runs.dry_run import DueJob, by_stage, counted, dry_run
 from stamp.config import plan as config
 from stamp.config.documents import parsed, read_yaml
 from stamp.config.study_file import StudyFile

@@ -8,9 +8,11 @@ that of a model of the study's zoo, from what the workflow has. Nothing is writt
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from stamp.cli.arguments import Place, at_least, mapping
+from stamp.cli.terminal.arguments import Place, at_least, mapping
 
 HELP = "score one model on one data set without Snakemake, and print its card"
 EXAMPLE = "audit-model --study phantom --model resnet-plain"
@@ -18,14 +20,25 @@ EXAMPLE = "audit-model --study phantom --model resnet-plain"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Which images, which model, how it is scored, what is printed."""
-    add = parser.add_argument_group("images").add_argument
+    _images(parser.add_argument_group("images").add_argument)
+    _model(parser.add_argument_group("model").add_argument)
+    _scoring(parser.add_argument_group("scoring").add_argument)
+    add = parser.add_argument_group("card").add_argument
+    add("--among", type=Path, metavar="LEADERBOARD", help="a leaderboard.csv to compare with")
+    add("--json", action="store_true", help="print the card as JSON")
+    add("--out", type=Path, help="write the card as JSON to this file too")
+
+
+def _images(add: Callable[..., Any]) -> None:
     add("--study", help="take data, classes, pairs and all other settings from this study")
     add("--data", type=Place, help="a table, a folder, or a data set's key")
     how = "an option of the table or folder, as in config/datasets.yaml"
     add("--option", "-o", action="append", default=[], metavar="KEY=VALUE", help=how)
     add("--task", choices=["multilabel", "multiclass"], help="sigmoids, or a softmax")
     add("--classes", help="names of the model's outputs, in order, between commas")
-    add = parser.add_argument_group("model").add_argument
+
+
+def _model(add: Callable[..., Any]) -> None:
     add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
     add("--model", help="the model of the zoo's file or of the study, or a name for the card")
     add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
@@ -53,7 +66,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="images or groups it was trained on: one per line, or a table's column")  # fmt: skip
     add("--trained-on-column", metavar="COLUMN",
         help="column of the data's table that is 1 for images it was trained on")  # fmt: skip
-    add = parser.add_argument_group("scoring").add_argument
+
+
+def _scoring(add: Callable[..., Any]) -> None:
     add("--semantic", choices=["temporal", "labeled", "changed", "class"],
         help="kind of pairs (default: temporal where groups have visits, else class)")  # fmt: skip
     add("--split", help="split that pairs are drawn from (default: test)")
@@ -68,10 +83,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=at_least(0), help="default: that of config.yaml, or 0")
     add("--device", choices=["auto", "cuda", "cpu"], default="auto")
     add("--threads", type=at_least(1), default=1, help="CPU threads of the model (default: 1)")
-    add = parser.add_argument_group("card").add_argument
-    add("--among", type=Path, metavar="LEADERBOARD", help="a leaderboard.csv to compare with")
-    add("--json", action="store_true", help="print the card as JSON")
-    add("--out", type=Path, help="write the card as JSON to this file too")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
 
-from stamp.cli.report_lines import plural
+from stamp.cli.terminal.report_lines import plural
 from stamp.report.flags import METRICS, no_skill_name
 from stamp.report.scoreboard import OTHER
 

@@ -16,7 +16,7 @@ from stamp.cli.check_data.description import class_names
 from stamp.cli.check_data.labels import check_columns
 from stamp.cli.data_argument import Named, of_argument, read_options
 from stamp.cli.one_model import Candidate
-from stamp.cli.report_lines import Report
+from stamp.cli.terminal.report_lines import Report
 from stamp.cli.trained_on import TrainedOn
 from stamp.config.plan import Plan
 from stamp.config.study import Study

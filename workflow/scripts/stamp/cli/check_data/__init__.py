@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from stamp.cli.arguments import Place, at_least, between
+from stamp.cli.terminal.arguments import Place, at_least, between
 
 HELP = "say whether your images are ready for a study, and what is missing"
 EXAMPLE = "check-data mine/clinic/table.csv --half-width 0.1"
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from stamp.cli.check_data.interval import Wanted
     from stamp.cli.check_data.readiness import Request, report_on
     from stamp.cli.data_argument import read_options
-    from stamp.cli.report_lines import ERROR
+    from stamp.cli.terminal.report_lines import ERROR
     from stamp.config.plan import read_project
 
     settings = read_project()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stamp.cli.data_argument import Named
-from stamp.cli.report_lines import WARNING, Report, plural
+from stamp.cli.terminal.report_lines import WARNING, Report, plural
 from stamp.data.views import COLUMNS
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from stamp.cli.data_argument import Named
-from stamp.cli.report_lines import ERROR, WARNING, Report
+from stamp.cli.terminal.report_lines import ERROR, WARNING, Report
 from stamp.core.errors import UserError
 from stamp.data.download import absent
 from stamp.images.reading import FORMATS, open_image

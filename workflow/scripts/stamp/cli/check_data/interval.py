@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stamp.cli.report_lines import ERROR, NOTE, WARNING, Report, plural
+from stamp.cli.terminal.report_lines import ERROR, NOTE, WARNING, Report, plural
 from stamp.scoring.bootstrap import FEW_UNITS
 from stamp.stats.sample_size import SCORES, VARIATION, outlook, pairs_needed, scaled
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from stamp.cli.report_lines import NOTE, WARNING, Report, plural
+from stamp.cli.terminal.report_lines import NOTE, WARNING, Report, plural
 from stamp.data.views import COLUMNS, label_columns
 
 

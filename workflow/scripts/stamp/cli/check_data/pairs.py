@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from stamp.cli.check_data.labels import labeled_at_all
-from stamp.cli.report_lines import ERROR, NOTE, WARNING, Report
+from stamp.cli.terminal.report_lines import ERROR, NOTE, WARNING, Report
 from stamp.config.study_file import PairSettings
 from stamp.core.errors import UserError
 from stamp.data.pairs import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from stamp.cli.check_data import description, images, interval, labels, pairs, studies
 from stamp.cli.data_argument import Named, of_argument
-from stamp.cli.report_lines import ERROR, Report
+from stamp.cli.terminal.report_lines import ERROR, Report
 from stamp.config.plan import Plan
 from stamp.config.study import Study
 from stamp.core.errors import UserError

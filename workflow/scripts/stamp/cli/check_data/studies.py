@@ -10,7 +10,7 @@ import polars as pl
 from stamp.cli.check_data.labels import check_splits
 from stamp.cli.check_data.pairs import eligible
 from stamp.cli.data_argument import of_dataset
-from stamp.cli.report_lines import ERROR, NOTE, WARNING, Report, plural
+from stamp.cli.terminal.report_lines import ERROR, NOTE, WARNING, Report, plural
 from stamp.config.plan import Plan
 from stamp.config.study import Study
 from stamp.core.errors import UserError

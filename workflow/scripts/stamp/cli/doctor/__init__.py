@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from stamp.cli.tables import table
+from stamp.cli.terminal.tables import table
 
 HELP = "tell whether this machine is ready: software, GPU, disk, data, hub, Slurm"
 EXAMPLE = "doctor --study clinic"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from stamp.cli.arguments import at_least
+from stamp.cli.terminal.arguments import at_least
 
 HELP = "write made-up images with a table, and one folder per class, to try things on"
 EXAMPLE = "example-data mine"

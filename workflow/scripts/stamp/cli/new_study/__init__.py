@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from stamp.cli.arguments import Place, at_least
+from stamp.cli.terminal.arguments import Place, at_least
 
 HELP = "write a study of your own images from their table or folder"
 EXAMPLE = "new-study clinic --data mine/clinic/table.csv --target mine/other/table.csv"

@@ -12,10 +12,10 @@ import yaml
 
 from stamp.cli.appended_entries import appended
 from stamp.cli.check_data.studies import check_source, check_targets
-from stamp.cli.dry_run import by_stage, counted, dry_run
 from stamp.cli.new_study.proposal import Proposal
 from stamp.cli.new_study.study_text import dataset_text, study_text, zoo_text
-from stamp.cli.report_lines import ERROR, Report
+from stamp.cli.runs.dry_run import by_stage, counted, dry_run
+from stamp.cli.terminal.report_lines import ERROR, Report
 from stamp.config.plan import read_plan
 from stamp.core.artifacts import atomic_write
 from stamp.core.errors import UserError

@@ -16,7 +16,7 @@ from stamp.cli.data_argument import of_path
 from stamp.cli.new_study.data_found import Found, look
 from stamp.cli.new_study.pixels_found import Pixels, pixels_of
 from stamp.cli.new_study.splits_found import Splits, splits_of
-from stamp.cli.report_lines import Report, plural
+from stamp.cli.terminal.report_lines import Report, plural
 from stamp.config import view_names
 from stamp.config.plan import Plan, check_study_name, read_project
 from stamp.core.errors import UserError

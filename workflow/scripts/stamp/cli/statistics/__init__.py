@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stamp.cli.arguments import at_least
+from stamp.cli.terminal.arguments import at_least
 
 if TYPE_CHECKING:
     import polars as pl

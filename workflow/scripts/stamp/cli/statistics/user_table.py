@@ -24,11 +24,11 @@ from stamp.core import shown_text
 from stamp.core.errors import UserError, suggest
 from stamp.metrics.value import COLUMNS as METRICS
 from stamp.report.analysis import AnalysisData
+from stamp.report.comparison.paired import CONTROL
 from stamp.report.outcomes import MEAN, outcomes
-from stamp.report.paired import CONTROL
 from stamp.report.scoreboard import FLAGS, PARTS, RULES, TEXTS
 from stamp.scoring.score import N_PAIRS
-from stamp.stats.correlation import FEWEST
+from stamp.stats.correlations.correlation import FEWEST
 from stamp.stats.ranks import mid_ranks
 
 REQUIRED = ("model", "score", "source_metric")

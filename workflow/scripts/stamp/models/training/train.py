@@ -1,9 +1,9 @@
 """Small networks trained on the source's train split, by the recipes found in practice.
 
 A recipe is the ``load`` block of a zoo entry: supervised end to end (plain, augmented, with label
-noise, on part of the data, stopped early), or a frozen backbone, left at random or trained without
-labels, under a linear head. Everything random comes from one seed; with a fixed number of threads
-a run repeats bit for bit.
+noise, with mixup, on part of the data, stopped early), or a frozen backbone, left at random or
+trained without labels, under a linear head. Everything random comes from one seed; with a fixed
+number of threads a run repeats bit for bit.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "learning_rate": 4e-3,
     "weight_decay": 0.02,
     "augment": False,
+    "mixup": 0.0,
     "label_noise": 0.0,
     "fraction": 1.0,
 }
@@ -113,6 +114,7 @@ class Trainer:
         network: Any = loaded.module
         self.module = network.to(memory_format=torch.channels_last)
         self.generator = torch.Generator().manual_seed(seed)
+        self.shares = np.random.default_rng([seed, 1])  # of mixup
         self.mean = torch.tensor(loaded.mean)[:, None, None]
         self.std = torch.tensor(loaded.std)[:, None, None]
 
@@ -160,9 +162,18 @@ class Trainer:
         self.module.train()
 
         def step(rows: torch.Tensor) -> torch.Tensor:
-            return loss_of(self.module(self.batch(rows, self.recipe["augment"])), labels[rows])
+            images = self.batch(rows, self.recipe["augment"])
+            if self.recipe["mixup"]:
+                return self.mixed(images, labels[rows])
+            return loss_of(self.module(images), labels[rows])
 
         return self.run(list(self.module.parameters()), step, what)
+
+    def mixed(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss of mixup (Zhang et al. 2018): of a batch and its reversal in random shares."""
+        share = float(self.shares.beta(self.recipe["mixup"], self.recipe["mixup"]))
+        logits = self.module(share * images + (1 - share) * images.flip(0))
+        return share * loss_of(logits, labels) + (1 - share) * loss_of(logits, labels.flip(0))
 
     def selfsupervised(self, what: str) -> list[float]:
         """Train the backbone without labels, by agreement of two augmented copies of an image."""

@@ -11,7 +11,11 @@ import numpy as np
 from stamp.paper.claims import Claim, Range, Text, measured, stated
 from stamp.paper.printed_numbers import Printed, corners, number, numbers
 from stamp.paper.printed_tables import OURS, REFERENCE, TARGETS, Paper, values
-from stamp.stats.dependent_correlations import difference_interval, shared_range, williams
+from stamp.stats.correlations.dependent_correlations import (
+    difference_interval,
+    shared_range,
+    williams,
+)
 from stamp.stats.ranks import Array, mid_ranks, spearman
 
 

@@ -8,7 +8,11 @@ from stamp.paper.attainable import nearest_spearman, tied_spearman
 from stamp.paper.claims import Claim, Text, measured, several, stated, unchecked
 from stamp.paper.printed_numbers import corners, number, numbers
 from stamp.paper.printed_tables import Paper
-from stamp.stats.correlation import asymptotic_p, bonett_wright_interval, fisher_interval
+from stamp.stats.correlations.correlation import (
+    asymptotic_p,
+    bonett_wright_interval,
+    fisher_interval,
+)
 
 NO_MODELS = "needs the score and the AUROC of every model, which are not printed"
 

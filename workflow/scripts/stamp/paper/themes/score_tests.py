@@ -8,7 +8,12 @@ from stamp.paper.claims import Claim, Range, measured, stated
 from stamp.paper.printed_numbers import corners, numbers
 from stamp.paper.printed_tables import TARGETS, Paper
 from stamp.paper.themes.correlation_triples import shared_medical
-from stamp.stats.dependent_correlations import difference_interval, steiger, tost, williams
+from stamp.stats.correlations.dependent_correlations import (
+    difference_interval,
+    steiger,
+    tost,
+    williams,
+)
 
 MARGIN = 0.1  # difference of two correlations below which we would call them equivalent
 

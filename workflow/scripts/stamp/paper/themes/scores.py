@@ -8,7 +8,7 @@ from stamp.paper.claims import Claim, Text, measured, unchecked
 from stamp.paper.printed_numbers import corners, number, numbers
 from stamp.paper.printed_tables import Paper, values
 from stamp.scoring.stamp import stamp
-from stamp.stats.correlation import NAN
+from stamp.stats.correlations.correlation import NAN
 from stamp.stats.ranks import Array
 
 Z = 1.959963984540054

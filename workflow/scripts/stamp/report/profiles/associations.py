@@ -13,7 +13,7 @@ from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, by_model, shown_outcomes, values
-from stamp.stats.correlation import FEWEST
+from stamp.stats.correlations.correlation import FEWEST
 
 STAMP, STAMP_TITLE = "stamp", "STAMP"
 ASSOCIATION: dict[str, Any] = {

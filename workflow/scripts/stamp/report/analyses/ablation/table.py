@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, common_set
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.common_set import Subset
+from stamp.report.comparison import common_set
+from stamp.report.comparison.common_set import Subset
 from stamp.report.outcomes import MEAN, by_model
 from stamp.report.wording import MINUS, RHO, number, p_text
 from stamp.scoring.stamp import EPSILON

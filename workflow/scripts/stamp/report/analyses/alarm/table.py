@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, paired
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.paired import Paired
-from stamp.stats.correlation import percentile_interval
+from stamp.report.comparison import paired
+from stamp.report.comparison.paired import Paired
+from stamp.stats.correlations.correlation import percentile_interval
 
 SPLITS, SHARE = 1_000, 0.35
 QUANTILES = np.arange(0.1, 0.91, 0.1)  # of the outcome: the deltas of the sweep

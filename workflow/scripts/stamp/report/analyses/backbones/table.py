@@ -20,7 +20,7 @@ from stamp.report.main_table import target_title
 from stamp.report.model_groups import MODELS
 from stamp.report.outcomes import by_model, shown_outcomes, source_outcome, values
 from stamp.report.wording import RHO, number
-from stamp.stats.correlation import FEWEST, bonett_wright_interval, permutation_p
+from stamp.stats.correlations.correlation import FEWEST, bonett_wright_interval, permutation_p
 
 TABLE = {
     "models": pl.String,

@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 
 from stamp.config.registries.metrics import METRICS
-from stamp.report import analysis, paired
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.common_set import adjust
+from stamp.report.comparison import paired
+from stamp.report.comparison.common_set import adjust
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, outcomes, shown_outcomes, source_outcome, values
 from stamp.report.wording import RHO, number
-from stamp.stats.correlation import (
+from stamp.stats.correlations.correlation import (
     FEWEST,
     Bootstrap,
     metric_difference,

@@ -13,7 +13,7 @@ from stamp.report.analyses.layers.profile import FLAT, unit_length
 from stamp.report.profiles.model_profile import ProfileInputs
 from stamp.report.profiles.rows import entry
 from stamp.scoring.bootstrap import PairDistances, renumbered, resampled_means
-from stamp.stats.correlation import percentile_interval
+from stamp.stats.correlations.correlation import percentile_interval
 from stamp.stats.group_tests import mann_whitney_log10_p
 
 KINDS = ("semantic", "random")

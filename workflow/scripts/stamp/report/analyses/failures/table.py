@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, paired
+from stamp.report import analysis
 from stamp.report import flags as health
 from stamp.report.analysis import AnalysisData
-from stamp.report.paired import Paired
+from stamp.report.comparison import paired
+from stamp.report.comparison.paired import Paired
 from stamp.report.scoreboard import RULES
-from stamp.stats.correlation import FEWEST
+from stamp.stats.correlations.correlation import FEWEST
 from stamp.stats.ranks import mid_ranks
 
 MOST = 5  # models listed for each outcome

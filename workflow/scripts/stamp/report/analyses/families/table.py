@@ -15,7 +15,7 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, shown_outcomes, values
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import FEWEST, percentile_interval
+from stamp.stats.correlations.correlation import FEWEST, percentile_interval
 from stamp.stats.permutations import CHUNK
 from stamp.stats.ranks import Sorted, resampled_spearman, spearman
 

@@ -17,7 +17,7 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.profiles import associations
 from stamp.report.profiles.associations import STAMP, Quantity
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import FEWEST
+from stamp.stats.correlations.correlation import FEWEST
 
 QUANTITIES = {
     "centroid_gap": "centroid gap",

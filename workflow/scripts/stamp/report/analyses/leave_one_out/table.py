@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, paired
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.paired import Paired
+from stamp.report.comparison import paired
+from stamp.report.comparison.paired import Paired
 from stamp.report.wording import RHO, number
-from stamp.stats.correlation import FEWEST, LeaveOneOut, asymptotic_p, leave_one_out
+from stamp.stats.correlations.correlation import FEWEST, LeaveOneOut, asymptotic_p, leave_one_out
 
 TABLE = {
     **paired.ABOUT,

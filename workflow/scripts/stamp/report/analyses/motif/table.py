@@ -19,7 +19,7 @@ from stamp.report.main_table import target_title
 from stamp.report.outcomes import shown_outcomes, values
 from stamp.report.profiles import associations
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import permutation_p
+from stamp.stats.correlations.correlation import permutation_p
 from stamp.stats.ranks import mid_ranks
 from stamp.stats.ridge import fit
 

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, common_set
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.common_set import Subset
+from stamp.report.comparison import common_set
+from stamp.report.comparison.common_set import Subset
 from stamp.report.outcomes import MEAN, by_model
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import bonett_wright_interval, permutation_p
+from stamp.stats.correlations.correlation import bonett_wright_interval, permutation_p
 
 KINDS = {"temporal": "T", "labeled": "L", "changed": "C", "synthetic": "S"}
 PAIRED = ("temporal", "labeled", "changed")  # kinds that the study draws pairs of

@@ -15,14 +15,15 @@ import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report import analysis, corrected_partial, paired
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
+from stamp.report.comparison import corrected_partial, paired
+from stamp.report.comparison.paired import Paired
 from stamp.report.outcomes import values
-from stamp.report.paired import Paired
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import bonett_wright_interval
-from stamp.stats.noisy_control import SimulationSettings
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.correlation import bonett_wright_interval
+from stamp.stats.correlations.noisy_control import SimulationSettings
+from stamp.stats.correlations.partial_correlation import partial_spearman
 from stamp.stats.ranks import spearman
 
 SOURCE_METRIC, PARAMETERS, TEMPERATURE = "source metric", "parameters", "temperature"

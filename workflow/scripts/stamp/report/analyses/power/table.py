@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, paired
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
+from stamp.report.comparison import paired
 from stamp.report.wording import RHO, number
-from stamp.stats.correlation import FEWEST
+from stamp.stats.correlations.correlation import FEWEST
 from stamp.stats.power import critical_value, spearman_power
 
 RHOS = (0.3, 0.5, 0.7, 0.8, 0.9)

@@ -14,11 +14,18 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from stamp.report import analysis, paired
+from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.paired import Paired
+from stamp.report.comparison import paired
+from stamp.report.comparison.paired import Paired
 from stamp.report.wording import number, p_text
-from stamp.stats.dependent_correlations import FEWEST, difference_interval, steiger, tost, williams
+from stamp.stats.correlations.dependent_correlations import (
+    FEWEST,
+    difference_interval,
+    steiger,
+    tost,
+    williams,
+)
 from stamp.stats.on_the_line import Line, accuracy_on_the_line, probit, probit_line
 
 MARGIN = 0.1  # of r: closer than this the two are called equivalent, where a study does not say

@@ -26,7 +26,7 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, by_model, shown_outcomes, source_outcome, values
 from stamp.report.wording import number
-from stamp.stats.correlation import FEWEST, percentile_interval
+from stamp.stats.correlations.correlation import FEWEST, percentile_interval
 from stamp.stats.regret import Regret, Resampling, close_pairs, regret
 
 SUBSETS = (5, 12)  # models at hand; and all of them

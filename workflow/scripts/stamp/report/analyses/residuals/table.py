@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.report import analysis, paired
+from stamp.report import analysis
 from stamp.report.analyses.probit.table import Lines, lines
 from stamp.report.analysis import AnalysisData
+from stamp.report.comparison import paired
 from stamp.report.wording import RHO, number, p_text
-from stamp.stats.correlation import (
+from stamp.stats.correlations.correlation import (
     RESAMPLE,
     asymptotic_p,
     bonett_wright_interval,

@@ -13,7 +13,7 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, by_model, shown_outcomes, values
 from stamp.report.wording import RHO, number
-from stamp.stats.correlation import FEWEST
+from stamp.stats.correlations.correlation import FEWEST
 from stamp.stats.ranks import spearman
 
 TABLE = {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.stats.noisy_control import (
+from stamp.stats.correlations.noisy_control import (
     NoisyControlPartial,
     SimulationSettings,
     partial_given_noisy_control,

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from stamp.report.source_metric import AGGREGATES
+from stamp.report.comparison.source_metric import AGGREGATES
 
 CHANCE_AUROC = 0.5
 

@@ -16,8 +16,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stamp.stats.correlation import NAN, quantiles
-from stamp.stats.partial_correlation import partial_spearman
+from stamp.stats.correlations.correlation import NAN, quantiles
+from stamp.stats.correlations.partial_correlation import partial_spearman
 from stamp.stats.power import pearson_of
 from stamp.stats.ranks import Array, centred_ranks, rank_correlation
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stamp.cli.job_text import Identity, JobText, assignments, fields_below, identity, job_at
+from stamp.cli.runs.job_text import Identity, JobText, assignments, fields_below, identity, job_at
 
 FAILED = re.compile(r" *Error in rule \w+[:,]")
 FINISHED = re.compile(r" *Finished jobid: (?P<id>\d+) ")

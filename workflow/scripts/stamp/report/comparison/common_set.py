@@ -19,7 +19,7 @@ from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import shown_outcomes, values
-from stamp.stats.correlation import (
+from stamp.stats.correlations.correlation import (
     FEWEST,
     bonett_wright_interval,
     metric_difference,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stamp.stats.correlation import NAN, asymptotic_p, unusable
+from stamp.stats.correlations.correlation import NAN, asymptotic_p, unusable
 from stamp.stats.permutations import p_value, permutation_method, shuffles
 from stamp.stats.ranks import Array, centred_ranks
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stamp.stats import correlation
-from stamp.stats.correlation import NAN
-from stamp.stats.partial_correlation import Partial, partial_spearman
+from stamp.stats.correlations import correlation
+from stamp.stats.correlations.correlation import NAN
+from stamp.stats.correlations.partial_correlation import Partial, partial_spearman
 
 
 @dataclass(frozen=True, slots=True)

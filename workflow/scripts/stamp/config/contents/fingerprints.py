@@ -4,7 +4,7 @@ Data sets that are downloaded change with their checksums; those that a user put
 change whenever the user edits them. Their adapters say what the index is made of (``tables``, or
 ``names`` where that is the names of all images) and, of data sets of the user's own, where the
 images are (``files``). Tables count by their content. So do images, which may be many: see
-:mod:`stamp.config.image_contents`.
+:mod:`stamp.config.contents.image_contents`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stamp.config import image_contents
+from stamp.config.contents import image_contents
 from stamp.core.errors import UserError
 from stamp.core.file_digest import planned
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from stamp.cli.job_text import Identity, identity, job_at
+from stamp.cli.runs.job_text import Identity, identity, job_at
 from stamp.core.errors import UserError
 
 # Rules in the order of the stages, in which jobs are listed; all others follow.
@@ -48,6 +48,7 @@ STAGES = (
     "main_table",
     "leaderboard",
     "figure",
+    "pair_distances",
     "thumbnails",
     "page",
     "index_page",
