@@ -92,7 +92,7 @@ def test_a_model_is_added_at_the_end_of_the_file_and_the_plan_is_snakemakes(
         "for all models: collect 1, correlate 1, main_table 1, leaderboard 1, figure 4" in done.text
     )
     assert "due too" not in done.text
-    assert sum(jobs.values()) == 8 + 11
+    assert sum(jobs.values()) == 8 + 12
     assert project.finish("--until", "score").code == 0
 
 
