@@ -156,10 +156,24 @@ def profiles_of(wildcards):
     return files(wildcards)
 
 
+def profile_outputs(wildcards):
+    """The extra outputs that a profile needs, or the stress tests."""
+    asked = ANALYSES[wildcards.profile]
+    folder = "stress_tests" if asked.stress_tests else "extra_outputs"
+    file = f"{RESULTS}/{wildcards.study}/{folder}/{wildcards.model}.json"
+    return file if asked.stress_tests or asked.extra_outputs else []
+
+
 def baselines_of(wildcards):
     """The table of all predictors, where the study asks for it."""
     asked = "baselines" in study_of(wildcards).analyses
     return f"{RESULTS}/{wildcards.study}/analyses/baselines.csv" if asked else []
+
+
+def robustness_of(wildcards):
+    """What stress tests say of each model, where the study has any."""
+    asked = study_of(wildcards).stress_changes
+    return f"{RESULTS}/{wildcards.study}/analyses/robustness_models.csv" if asked else []
 
 
 def templates_digest():

@@ -13,6 +13,7 @@ rule metrics:
         pairs=rules.pairs.output[0],
         extra_outputs=file_if("metric_kinds", "extra_outputs/{model}.json"),
         target_embeddings=file_if("target_kinds", "target_embeddings/{model}.json"),
+        stress_tests=file_if("metric_stress_changes", "stress_tests/{model}.json"),
         views=files_of("views/{view}.parquet", view="cached_targets"),
         targets=files_of("logits/{view}/{model}.safetensors", view="cached_targets"),
         streamed_views=files_of("views/{view}.parquet", view="streamed_targets"),
@@ -42,6 +43,7 @@ rule metrics:
         targets=of_study("cached_targets"),
         streamed=of_study("streamed_targets"),
         scored=of_study("scored_classes"),
+        minimum=of_study("statistics", "minimum"),
         code=code_of("metrics.py"),
     script:
         "../workflow/scripts/metrics.py"
@@ -89,6 +91,7 @@ rule timings:
         ),
         extra_outputs=files_if("metric_kinds", "extra_outputs/{model}.json", model="models"),
         target_embeddings=files_if("target_kinds", "target_embeddings/{model}.json", model="models"),
+        stress_tests=files_if("metric_stress_changes", "stress_tests/{model}.json", model="models"),
     output:
         f"{RESULTS}/{{study}}/statistics/timings.parquet",
     log:

@@ -1,5 +1,6 @@
 """What a model's cached outputs show beyond its score, where an analysis of the study asks for it."""
 
+
 PROFILED = {one.profile for one in ANALYSES.values() if one.profile}
 
 
@@ -10,11 +11,7 @@ rule model_profile:
         pairs=rules.pairs.output[0],
         logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
         calibration=rules.calibrate.output[0],
-        extra_outputs=lambda wildcards: (
-            f"{RESULTS}/{wildcards.study}/extra_outputs/{wildcards.model}.json"
-            if ANALYSES[wildcards.profile].extra_outputs
-            else []
-        ),
+        extra_outputs=profile_outputs,
     output:
         f"{RESULTS}/{{study}}/profiles/{{profile}}/{{model}}.parquet",
     log:
@@ -40,6 +37,7 @@ rule model_profile:
         scale=of_study("calibration", "scale"),
         resamples=of_study("statistics", "resamples"),
         level=of_study("statistics", "level"),
+        options=at_view("profile_options", "profile"),
         seed=PLAN.seed,
         code=code_of("model_profile.py", "stamp.report.analyses.{profile}.profile"),
     script:

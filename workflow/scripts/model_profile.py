@@ -1,5 +1,6 @@
 """What one model's cached outputs show beyond its score, for the analyses that ask."""
 
+from dataclasses import replace
 from importlib import import_module
 
 from stamp.core.artifacts import read_json, read_table, write_table
@@ -19,6 +20,7 @@ def main(smk):
     temperature = read_json(smk.input.calibration)["value"] if params.scale else 1.0
     manifest = str(smk.input.extra_outputs) if smk.input.extra_outputs else None
     material = ProfileInputs.of(source, pairs, design, params.order, temperature, manifest)
+    material = replace(material, options=params.options)
     found = import_module(f"stamp.report.analyses.{smk.wildcards.profile}.profile").rows(material)
     metadata = {"model": model, "study": study, "profile": smk.wildcards.profile}
     metadata |= same_weights(

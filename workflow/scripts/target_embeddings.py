@@ -8,6 +8,7 @@ from stamp.core.errors import run
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.extra_outputs.job import ExtraOutputsJob
 from stamp.inference.extra_outputs.manifest import TARGETS, write_precomputed
+from stamp.inference.extra_outputs.registry import EXTRA_OUTPUTS
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.provenance import ModelFiles
 
@@ -27,6 +28,7 @@ def main(smk):
         study=study,
         view=TARGETS,
         kinds=params.kinds,
+        known=EXTRA_OUTPUTS,
         params=params,
         settings=params.settings,
         files=ModelFiles.of_job(files, params.files),

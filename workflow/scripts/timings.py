@@ -17,6 +17,9 @@ def main(smk):
     for manifests in (files.extra_outputs, files.target_embeddings):
         if manifests:
             rows += extra_output_rows(dict(zip(params.models, manifests, strict=True)))
+    if files.stress_tests:
+        manifests = dict(zip(params.models, files.stress_tests, strict=True))
+        rows += extra_output_rows(manifests, "stress_tests")
     write_table(smk.output[0], table(rows), {"study": smk.wildcards.study})
 
 

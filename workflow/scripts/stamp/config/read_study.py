@@ -13,10 +13,13 @@ from stamp.config.documents import parsed, plain, read_yaml
 from stamp.config.labels import class_lists
 from stamp.config.registries.analyses import ANALYSES
 from stamp.config.registries.metrics import METRICS
+from stamp.config.registries.stress_changes import changes
 from stamp.config.study import Study
 from stamp.config.study_file import StudyFile, TargetSettings
 from stamp.config.zoo import Model, filled, model_of, read_zoo
 from stamp.core.errors import UserError, suggest
+
+ROBUSTNESS = "robustness"  # the analysis of stress tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ def read_study(name: str, files: StudyFiles) -> Study:
     check_known(file.source.dataset, files.datasets, f"{where}: source")
     _check_pairs(file, where)
     _check_analyses(file, where)
+    _check_stress(file, where)
     for key, target in file.targets.items():
         _check_target(key, target, file, files.datasets, where)
     _check_merges(file, where)
@@ -66,9 +70,10 @@ def read_study(name: str, files: StudyFiles) -> Study:
         models=models,
         unavailable=unavailable,
         statistics=file.statistics,
-        analyses=file.analyses,
+        analyses=_analyses(file),
         metrics=_metrics(file, where),
         extra_outputs=file.extra_outputs,
+        stress=file.stress,
         made_images=files.datasets[file.source.dataset].made,
         show_images=file.show_images,
         document=plain(document),
@@ -101,6 +106,23 @@ def _check_analyses(file: StudyFile, where: str) -> None:
             raise UserError(
                 f"{where}: statistics.delta: unknown outcome '{outcome}': {suggest(outcome, names)}"
             )
+
+
+def _check_stress(file: StudyFile, where: str) -> None:
+    if file.stress is None:
+        if ROBUSTNESS in file.analyses:
+            raise UserError(f"{where}: analyses: '{ROBUSTNESS}' needs the study's 'stress'")
+        return
+    for name in file.stress.changes:
+        if name not in changes():
+            known = suggest(name, changes())
+            raise UserError(f"{where}: stress.changes: unknown change '{name}': {known}")
+
+
+def _analyses(file: StudyFile) -> list[str]:
+    """The analyses that the study names, and that of its stress tests."""
+    asked = file.stress is not None and ROBUSTNESS not in file.analyses
+    return [*file.analyses, *([ROBUSTNESS] if asked else [])]
 
 
 def _check_target(
@@ -165,13 +187,18 @@ def _check_classes(where: str, names: Iterable[str], known: Sequence[str]) -> No
 def _metrics(file: StudyFile, where: str) -> list[str]:
     """The metrics that the study compares STAMP with: those it names, or all that its task has."""
     tasks = {one.name: one.tasks for one in METRICS}
+    stressed = [one.name for one in METRICS if one.of_stress_tests]
     for name in file.metrics or ():
         if name not in tasks:
             raise UserError(f"{where}: metrics: unknown metric '{name}': {suggest(name, tasks)}")
         if file.task not in tasks[name]:
             only = " and ".join(tasks[name])
             raise UserError(f"{where}: metrics: '{name}' is defined for {only} studies only")
+        if name in stressed and file.stress is None:
+            raise UserError(f"{where}: metrics: '{name}' needs the study's 'stress'")
     chosen = file.metrics or [name for name in tasks if file.task in tasks[name]]
+    if file.stress is None:
+        chosen = [name for name in chosen if name not in stressed]
     return [name for name in tasks if name in chosen]
 
 

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from stamp.config import datasets, load_blocks, plan, study_file, zoo
 from stamp.config.documents import Section
+from stamp.config.registries import stress_changes
 from stamp.core.shipped import ROOT
 
 README = ROOT / "config" / "README.md"
@@ -37,6 +38,7 @@ TABLES: dict[str, type[Section]] = {
     "pairs": study_file.PairSettings,
     "calibration": study_file.CalibrationSettings,
     "extra_outputs": study_file.ExtraOutputSettings,
+    "stress": study_file.StressSettings,
     "statistics": study_file.StatisticsSettings,
     "target": study_file.TargetSettings,
     "model": zoo.ZooEntry,
@@ -85,6 +87,9 @@ def table(name: str) -> str:
     """A Markdown table of keys, what they mean, and what holds where they are absent."""
     if name == "sources":
         return "".join(_source_table(source, block) for source, block in SOURCES.items())
+    if name == "changes":
+        rows = [f"| `{change}` | {what} |" for change, what in stress_changes.changes().items()]
+        return "\n".join(["| change | what it does |", "| --- | --- |", *rows, ""])
     return _table(TABLES[name])
 
 

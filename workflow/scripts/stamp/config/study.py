@@ -9,7 +9,7 @@ from stamp.config import view_names
 from stamp.config.labels import class_lists
 from stamp.config.registries.analyses import ANALYSES
 from stamp.config.registries.extra_outputs import OF_TARGETS, in_order
-from stamp.config.registries.metrics import METRICS
+from stamp.config.registries.metrics import METRICS, Metric
 from stamp.config.study_file import (
     CalibrationSettings,
     ExtraOutputSettings,
@@ -17,6 +17,7 @@ from stamp.config.study_file import (
     PairSettings,
     SourceSettings,
     StatisticsSettings,
+    StressSettings,
     TargetSettings,
 )
 from stamp.config.zoo import Model
@@ -35,6 +36,7 @@ class Study:
     estimator: str = "exact"
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     extra_outputs: ExtraOutputSettings = field(default_factory=ExtraOutputSettings)
+    stress: StressSettings | None = None
     id: IdSettings | None = None
     targets: dict[str, TargetSettings] = field(default_factory=dict)
     relabelled: list[str] = field(default_factory=list)  # targets of the source's own images
@@ -253,13 +255,25 @@ class Study:
         """Whether some of them are of outputs at the fitted temperature."""
         return "jacobian" in self.kinds and self.calibration.scale
 
+    @property
+    def stress_changes(self) -> list[str]:
+        """The changes of the study's stress tests."""
+        return self.stress.changes if self.stress else []
+
+    @property
+    def metric_stress_changes(self) -> list[str]:
+        """Those that the study's metrics need, if they are compared."""
+        wanted = any(one.of_stress_tests for one in self._compared())
+        return self.stress_changes if wanted else []
+
     def _of_metrics(self) -> list[str]:
         """The extra inference outputs that the study's metrics need, if they are compared."""
+        return in_order(kind for one in self._compared() for kind in one.extra_outputs)
+
+    def _compared(self) -> list[Metric]:
+        """The metrics that an analysis of the study compares."""
         compares = any("metrics" in ANALYSES[name].reads for name in self.analyses)
-        compared = self.metrics if compares else []
-        return in_order(
-            kind for one in METRICS if one.name in compared for kind in one.extra_outputs
-        )
+        return [one for one in METRICS if compares and one.name in self.metrics]
 
     # --- statistics, tables, figures -------------------------------------------------------------
 
@@ -282,6 +296,12 @@ class Study:
     def analysis_options(self, analysis: str) -> dict[str, Any]:
         """The settings of the study that only this analysis takes."""
         return {key: getattr(self.statistics, key) for key in ANALYSES[analysis].options}
+
+    def profile_options(self, profile: str) -> dict[str, Any]:
+        """The settings of the study that only the profile of stress tests takes."""
+        if not ANALYSES[profile].stress_tests:
+            return {}
+        return {"minimum": self.statistics.minimum, "scored": self.scored_classes}
 
     @property
     def described_models(self) -> dict[str, dict[str, str]]:

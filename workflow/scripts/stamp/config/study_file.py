@@ -265,6 +265,20 @@ class ExtraOutputSettings(Section):
     )
 
 
+class StressSettings(Section):
+    """Stress tests: labeled source images under changes that keep the label."""
+
+    changes: Names = Field(
+        description="the changes, by name; see [Stress tests](#stress-tests). Those that resemble "
+        "what will differ after deployment say most"
+    )
+    images: Pairs = Field(
+        1000,
+        description="how many labeled images of the pairs, from the first, are forwarded under "
+        "each change; of the split of `id` where the study has one",
+    )
+
+
 class StatisticsSettings(Section):
     """How correlations are tested and what counts."""
 
@@ -362,6 +376,11 @@ class StudyFile(Section):
         ExtraOutputSettings(),
         description="extra inference outputs on the source; see below",
         json_schema_extra={"absent": "see below"},
+    )
+    stress: StressSettings | None = Field(
+        None,
+        description="stress tests; see below. The analysis `robustness` is then made too",
+        json_schema_extra={"absent": "none"},
     )
     statistics: StatisticsSettings = Field(
         StatisticsSettings(), description="see below", json_schema_extra={"absent": "see below"}

@@ -218,13 +218,17 @@ def definition(place: DefinitionName) -> Definition:
 
 def reached(script: Path, modules: tuple[str, ...] = ()) -> set[DefinitionName]:
     """Every definition that ``script`` and ``modules`` reach."""
-    seen: set[DefinitionName] = set()
     todo = [DefinitionName(script, WHOLE)]
     for name in modules:
         file = module_file(name)
         if file is None:
             raise ValueError(f"{script}: no library module '{name}'")
         todo.append(DefinitionName(file, WHOLE))
+    return _reached_from(todo)
+
+
+def _reached_from(todo: list[DefinitionName]) -> set[DefinitionName]:
+    seen: set[DefinitionName] = set()
     while todo:
         place = todo.pop()
         if place.name == WHOLE:
@@ -240,8 +244,21 @@ def reached(script: Path, modules: tuple[str, ...] = ()) -> set[DefinitionName]:
 @cache
 def code_digest(script: Path, *modules: str) -> str:
     """A digest of all that ``script`` and the modules named beside it reach."""
+    return _digest(reached(script, modules))
+
+
+@cache
+def definition_digest(module: str, name: str) -> str:
+    """A digest of one definition of a library module and all that it reaches."""
+    place = _followed(module, name)
+    if place is None or place.name != name:
+        raise ValueError(f"module '{module}' does not define '{name}'")
+    return _digest(_reached_from([place]))
+
+
+def _digest(places: set[DefinitionName]) -> str:
     lines = []
-    for place in reached(script, modules):
+    for place in places:
         found = definition(place)
         named = [definition(_own(one)).digest for one in found.names]
         lines.append(" ".join([found.digest, *named]))

@@ -30,7 +30,7 @@ SAMPLED = "at T = {:.3g} from {} images, corrected by all images at T = 1"
 
 
 @dataclass(slots=True)
-class _Rows:
+class MetricRows:
     """The rows of a table of metrics; ``broken`` is why no metric of the model counts, if so."""
 
     broken: str
@@ -45,6 +45,11 @@ class _Rows:
         row = {"metric": name, "view": view, "domain": domain, "value": number}
         self.rows.append({**row, "n": found.n, "reason": why})
 
+    @property
+    def table(self) -> pl.DataFrame:
+        """The rows as a table."""
+        return pl.DataFrame(self.rows, schema=COLUMNS)
+
 
 def metric_table(
     source: ScaledOutputs,
@@ -56,10 +61,11 @@ def metric_table(
 
     Estimates are over the classes that a domain is scored on, fitted on the source images of these
     classes. A metric that can't be had, and every metric of a degenerate model, has a row with the
-    reason.
+    reason. Those of stress tests have a table of their own, see ``metrics.stress_tests``.
     """
     known = [one for one in metrics_of(source.task) if wanted is None or one.name in wanted]
-    rows = _Rows(DEGENERATE if extra is not None and extra.degenerate else "")
+    known = [one for one in known if not one.of_stress_tests]
+    rows = MetricRows(DEGENERATE if extra is not None and extra.degenerate else "")
     _add_source(rows, source, extra, [one.name for one in known if not one.of_target])
     names = [one.name for one in known if one.of_target]
     for name in names if not targets else ():
@@ -78,11 +84,11 @@ def metric_table(
                     there = _own_outputs(source, target, domain, target.outputs)
                     measured = target_value(name, extra, view, member, there)
                 rows.add(name, measured, view, domain)
-    return pl.DataFrame(rows.rows, schema=COLUMNS)
+    return rows.table
 
 
 def _add_source(
-    rows: _Rows, source: ScaledOutputs, extra: ExtraInputs | None, names: Sequence[str]
+    rows: MetricRows, source: ScaledOutputs, extra: ExtraInputs | None, names: Sequence[str]
 ) -> None:
     """The metrics that need no target."""
     n = len(source.p)

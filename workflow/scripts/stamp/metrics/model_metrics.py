@@ -14,6 +14,8 @@ from stamp.metrics import inputs
 from stamp.metrics.decisions import Decisions, decided
 from stamp.metrics.from_extra_outputs import ExtraInputs, TargetEmbeddings
 from stamp.metrics.metrics import metric_table
+from stamp.metrics.stress_tests import StressOutputs, StressTable
+from stamp.metrics.value import DEGENERATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,22 @@ def model_metrics(files: Any, params: Any, model: str, study: str) -> ModelMetri
         exact_total=inputs.exact_total(found.source.p, pool.rows, pairs, params),
     )
     table = metric_table(found.source, found.targets, extra, params.wanted)
+    if stress := files.get("stress_tests"):
+        tests = StressTable(
+            outputs=StressOutputs.read(stress, view),
+            settings=settings,
+            total=extra.total,
+            broken=DEGENERATE if extra.degenerate else "",
+            minimum=params.minimum,
+        )
+        where = {name: one.where for name, one in found.targets.items()}
+        stressed = tests.rows(theirs, where).filter(pl.col("metric").is_in(params.wanted))
+        table = pl.concat([table, stressed])
     if not there.all():  # agreement is over the same classes for all models
         found = inputs.ModelOutputs.read(pool, theirs, model, settings.of_all_classes)
-    extras = [file for file in (extra.manifest, extra.target_embeddings.manifest) if file]
+    extras = [
+        file for file in (extra.manifest, extra.target_embeddings.manifest, stress or None) if file
+    ]
     outputs = [files.logits, files.calibration, *(one.outputs for one in theirs.values()), *extras]
     return ModelMetrics(
         table=table.select(pl.lit(model).alias("model"), pl.all()),

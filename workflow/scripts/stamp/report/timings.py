@@ -13,7 +13,8 @@ from stamp.core.artifacts import read_json
 
 COLUMNS = {
     "model": pl.String,  # null for what is done once for all models
-    "stage": pl.String,  # logits, calibrate, score, extra_outputs, metrics, agreement_on_the_line
+    # logits, calibrate, score, extra_outputs, stress_tests, metrics, agreement_on_the_line
+    "stage": pl.String,
     "part": pl.String,  # the view or the kind of pass
     "images": pl.Int64,
     "seconds": pl.Float64,
@@ -53,12 +54,14 @@ def job_rows(
     ]
 
 
-def extra_output_rows(manifests: Mapping[str, str | Path]) -> list[dict[str, Any]]:
+def extra_output_rows(
+    manifests: Mapping[str, str | Path], stage: str = "extra_outputs"
+) -> list[dict[str, Any]]:
     """One row per model and kind of extra output that is available, from the manifests."""
     return [
         {
             "model": model,
-            "stage": "extra_outputs",
+            "stage": stage,
             "part": kind,
             "images": entry["forwarded"],
             "seconds": entry["seconds"],

@@ -15,13 +15,14 @@ class Analysis:
 
     ``reads`` names further input files of the rule ``analysis``. ``profile`` is the analysis whose
     profile of each model it reads, most often itself. ``extra_outputs`` are the kinds of
-    ``registries.extra_outputs`` that the profile needs. ``options`` are keys of the study's
-    ``statistics`` that only this analysis takes.
+    ``registries.extra_outputs`` that the profile needs; ``stress_tests`` says whether it needs
+    those instead. ``options`` are keys of the study's ``statistics`` that only this analysis takes.
     """
 
     reads: tuple[str, ...] = ()
     profile: str = ""
     extra_outputs: tuple[str, ...] = ()
+    stress_tests: bool = False
     options: tuple[str, ...] = ()
 
     @property
@@ -63,6 +64,7 @@ ANALYSES: dict[str, Analysis] = {
     "regimes": Analysis(),
     "regret": Analysis(reads=("metrics",)),
     "residuals": Analysis(),
+    "robustness": Analysis(profile="robustness", stress_tests=True),
     "seeds": Analysis(profile="seeds"),
     "strata": Analysis(reads=("evaluations",)),
     "temperature": Analysis(reads=("calibrations",)),

@@ -15,7 +15,7 @@ class Metric:
     (of the source), gradients, extra forward passes, target images (unlabeled), target labels (of
     other models), other models. ``direction`` is 1 where more should mean better on the targets, -1
     where less should. ``extra_outputs`` are the kinds of extra inference outputs that it is made
-    from.
+    from, ``of_stress_tests`` says whether the study's stress tests are.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Metric:
     reference: str
     tasks: tuple[str, ...] = BOTH
     extra_outputs: tuple[str, ...] = ()
+    of_stress_tests: bool = False
 
     @property
     def of_one_model(self) -> bool:
@@ -41,6 +42,8 @@ class Metric:
         """The group that the cost table counts it in."""
         if not self.of_one_model:
             return "Several models"
+        if self.of_stress_tests:
+            return "Stress tests"
         if self.of_target:
             if self.extra_outputs:
                 return "Target embeddings"
@@ -175,6 +178,22 @@ METRICS = (
     _augmented("contrast", "Aug-STAMP contrast", "SV of (x, x at contrast .8 to 1.2)"),
     _augmented("crop", "Aug-STAMP crop", "SV of (x, a crop of 80 to 100 %)"),
     _augmented("composite", "Synthetic STAMP", "SV of (x, all five augmentations)"),
+    Metric(
+        "stress_metric",
+        "Stress metric",
+        ("probabilities", "labels", "extra forward passes"),
+        1,
+        "mean accuracy or macro-AUROC under the study's stress tests",
+        of_stress_tests=True,
+    ),
+    Metric(
+        "stress_stability",
+        "Stress stability",
+        PASSES,
+        1,
+        "1 - SV of (x, changed x) over AV, mean over the study's stress tests",
+        of_stress_tests=True,
+    ),
     _of_source("nuclear_norm", "Nuclear norm", PROBABILITIES, "Deng et al. 2023"),
     Metric(
         "dispersion_source",

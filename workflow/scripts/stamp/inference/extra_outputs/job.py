@@ -11,7 +11,7 @@ import torch
 
 from stamp.core.artifacts import read_json
 from stamp.inference.extra_outputs.manifest import write_manifest
-from stamp.inference.extra_outputs.output_files import OutputFiles
+from stamp.inference.extra_outputs.output_files import OutputFiles, OutputKinds
 from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.logits import metadata_of
@@ -26,14 +26,15 @@ DECIDES = ("load", "versions", "classes", "seed", "code")
 class ExtraOutputsJob:
     """One model, one view (the source, or all targets), and the kinds that are wanted.
 
-    ``params`` has what decides every kind, see ``DECIDES``. ``files`` are those that the model is
-    read from. ``device`` is called when the model is loaded.
+    ``known`` says how each kind is made. ``params`` has what decides every kind, see ``DECIDES``.
+    ``files`` are those that the model is read from. ``device`` is called when the model is loaded.
     """
 
     model: str
     study: str
     view: str
     kinds: Sequence[str]
+    known: OutputKinds
     params: Mapping[str, Any]
     settings: Mapping[str, Any]
     files: ModelFiles
@@ -52,7 +53,7 @@ class ExtraOutputsJob:
         }
         metadata = metadata_of(self.model, self.view, self.params["load"], self.files.card)
         folder = Path(manifest).parent
-        files = OutputFiles(folder, self.model, made_from, self.settings, metadata)
+        files = OutputFiles(folder, self.model, made_from, self.settings, metadata, self.known)
         entries = files.make(self.kinds, lambda: self._load(images))
         write_manifest(manifest, self.model, self.study, entries, self.files.card)
 

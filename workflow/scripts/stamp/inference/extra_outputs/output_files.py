@@ -12,15 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stamp.config.registries.extra_outputs import KINDS
 from stamp.core.array_writer import ArrayWriter
 from stamp.core.artifacts import atomic_write, ids_digest, read_json, write_json
 from stamp.core.errors import UserError
 from stamp.core.file_digest import read_sha256
 from stamp.core.progress import bar
-from stamp.inference.extra_outputs.registry import MAKERS
 from stamp.inference.extra_outputs.runner import ArrayStream, Runner, Unavailable
 from stamp.inference.provenance import key_of
+
+
+@dataclass(frozen=True, slots=True)
+class OutputKinds:
+    """Kinds of outputs by name: the function that makes each, and the settings it depends on."""
+
+    makers: Mapping[str, Callable[[Runner], ArrayStream]]
+    settings: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class OutputFiles:
     made_from: Mapping[str, Any]
     settings: Mapping[str, Any]
     metadata: Mapping[str, Any]
+    known: OutputKinds
 
     def make(self, kinds: Sequence[str], load: Callable[[], Runner]) -> dict[str, Any]:
         """The manifest's entry of each kind; the model is loaded only if one has to be made."""
@@ -68,14 +75,14 @@ class OutputFiles:
         return self.folder / kind / f"{self.model}.json"
 
     def _key(self, kind: str) -> str:
-        own = {setting: self.settings[setting] for setting in KINDS[kind]}
+        own = {setting: self.settings[setting] for setting in self.known.settings[kind]}
         return key_of({**self.made_from, "kind": kind, "settings": own})
 
     def _made(self, kind: str, key: str, runner: Runner) -> dict[str, Any]:
         """Make one kind and its record; what the model can't give is a reason without a file."""
         began = time.perf_counter()
         try:
-            stream = MAKERS[kind](runner)
+            stream = self.known.makers[kind](runner)
         except UserError as mistake:
             entry = _reason(mistake)
         else:

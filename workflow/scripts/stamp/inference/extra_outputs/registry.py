@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stamp.config.registries.extra_outputs import KINDS
 from stamp.images.augmentations import AUGMENTATIONS
 from stamp.inference.extra_outputs import augmented, embeddings
 from stamp.inference.extra_outputs.gradcam import gradcam
 from stamp.inference.extra_outputs.jacobian import jacobian
 from stamp.inference.extra_outputs.mc_dropout import mc_dropout
+from stamp.inference.extra_outputs.output_files import OutputKinds
 from stamp.inference.extra_outputs.perturbations import perturbations
 from stamp.inference.extra_outputs.pixel_distances import pixel_distances
 from stamp.inference.extra_outputs.runner import ArrayStream, Runner
@@ -26,3 +28,5 @@ MAKERS: dict[str, Callable[[Runner], ArrayStream]] = {
     "jacobian": jacobian,
     "pixel_distances": pixel_distances,
 }
+
+EXTRA_OUTPUTS = OutputKinds(MAKERS, KINDS)

@@ -13,6 +13,7 @@ from stamp.images.pixel_cache import JoinedCaches, PixelCache
 from stamp.inference.extra_outputs.seeding import seed_of
 
 Ends = tuple[np.ndarray, np.ndarray]  # the first and the second image of each pair
+NO_PAIRS: Ends = (np.zeros(0, dtype=int), np.zeros(0, dtype=int))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,26 @@ class SelectedImages:
         return cls(cache, ids, rows, _ends(within, position), _ends(every, row))
 
     @classmethod
+    def of_labeled(
+        cls,
+        cache: PixelCache,
+        view: pl.DataFrame,
+        labels: np.ndarray,
+        split: str | None,
+        count: int,
+    ) -> SelectedImages:
+        """The first ``count`` labeled pool images, of one split where it is given; without pairs.
+
+        ``labels`` are those of the view, NaN where there is none.
+        """
+        known = ~np.isnan(labels.reshape(len(view), -1)).all(axis=1)
+        chosen = known & (view["role"] == "pool").to_numpy()
+        if split is not None:
+            chosen &= (view["split"] == split).fill_null(False).to_numpy()
+        rows = np.flatnonzero(chosen)[:count]
+        return cls(cache, view["image"].to_list(), rows, NO_PAIRS, NO_PAIRS)
+
+    @classmethod
     def of_targets(
         cls, caches: Sequence[PixelCache], views: Sequence[pl.DataFrame], count: int, seed: int
     ) -> SelectedImages:
@@ -65,9 +86,7 @@ class SelectedImages:
             chosen = table.sort("order").group_by("domain", maintain_order=True).head(count)
             rows.append(np.sort(chosen["place"].to_numpy()))
             ids += names
-        empty = np.zeros(0, dtype=int)
-        none = (empty, empty)
-        return cls(JoinedCaches(caches), ids, np.concatenate(rows), none, none)
+        return cls(JoinedCaches(caches), ids, np.concatenate(rows), NO_PAIRS, NO_PAIRS)
 
     @property
     def selected_ids(self) -> list[str]:

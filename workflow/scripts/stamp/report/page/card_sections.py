@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stamp.report import card
+from stamp.report.analyses.robustness.table import worst_changes
 from stamp.report.flags import no_skill_name
 from stamp.report.page.study_page import StudyPage
 
@@ -26,6 +27,7 @@ def sections(row: Row, page: StudyPage) -> list[Section]:
         {"title": "Score", "rows": _known(_score(row, page)), "texts": told.get("meaning", [])},
         {"title": "Flags", "flags": row["raised"], "texts": [] if row["raised"] else ["None."]},
         {"title": "On the targets", "rows": _targets(row, page)},
+        {"title": "What breaks it", "texts": _broken_by(row, page)},
         {"title": "What was not tested", "items": told.get("not_tested", [])},
         {"title": "Model", "rows": _known(_model(row, page))},
         {
@@ -96,6 +98,12 @@ def _estimators(row: Row) -> dict[str, Any]:
 def _targets(row: Row, page: StudyPage) -> list[tuple[str, str]]:
     found = [(one.title, row["values"][one.key]) for one in page.outcomes]
     return [(title, value_text(one["value"], one["low"], one["high"])) for title, one in found]
+
+
+def _broken_by(row: Row, page: StudyPage) -> list[str]:
+    """The changes of the stress tests that cost the model the most."""
+    found = page.tables.robustness
+    return [] if found is None else worst_changes(found, row["model"], page.level)
 
 
 def _model(row: Row, page: StudyPage) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from stamp.report.analyses.robustness.table import ALL, CLEAN
+from stamp.report.analyses.robustness.table import MEAN as MEAN_CHANGE
 from stamp.report.page.study_page import StudyPage
 from stamp.report.wording import RHO
 
@@ -28,6 +30,7 @@ SHAPES = [
 PICKED = "indexof(picks, datum.model) >= 0"
 MOST_RANKED = 40  # models of the heat map
 MOST_CURVES = 60
+LEAST_SPAN = 0.05  # of the colours of stress tests: smaller differences do not fill them
 NUMBER = ".3f"
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 
@@ -48,6 +51,8 @@ def charts(page: StudyPage) -> dict[str, Specification]:
         found["outranks"] = outranks(ranked(page))
     if baselines_rows(page):
         found["baselines"] = baselines(len({row["name"] for row in baselines_rows(page)}))
+    if robustness_rows(page):
+        found["robustness"] = robustness(page)
     if training_rows(page):
         found["training"] = training()
     if page.tables.pairs:
@@ -75,6 +80,7 @@ def datasets(page: StudyPage) -> dict[str, list[dict[str, Any]]]:
         "values": values_rows(page),
         "outranks": outranks_rows(page),
         "baselines": baselines_rows(page),
+        "robustness": robustness_rows(page),
         "training": training_rows(page),
     }
 
@@ -290,6 +296,77 @@ def baselines(number: int) -> Drawn:
         ],
     )
     return alt.layer(bars, points).properties(height=40 + 15 * number)
+
+
+# --- stress tests ---------------------------------------------------------------------------------
+
+
+def robustness_rows(page: StudyPage) -> list[dict[str, Any]]:
+    """One row per model and change: what the metric gains or, mostly, loses."""
+    table = page.tables.robustness
+    if table is None:
+        return []
+    names = {row["model"]: row["name"] for row in page.models}
+    every = table.filter(pl.col("classes") == ALL).drop_nulls("value")
+    return [
+        {
+            "model": row["model"],
+            "name": names[row["model"]],
+            "change": row["change"].replace("_", " "),
+            "value": row["value"],
+            "clean": row["clean"],
+            "gain": None if row["fall"] is None else -row["fall"],
+            "low": None if row["fall_high"] is None else -row["fall_high"],
+            "high": None if row["fall_low"] is None else -row["fall_low"],
+            "stability": row["stability"],
+        }
+        for row in every.iter_rows(named=True)
+        if row["model"] in names
+    ]
+
+
+def robustness(page: StudyPage) -> Drawn:
+    """The difference from clean images of every model (row) under every change (column)."""
+    rows = robustness_rows(page)
+    mean = {row["name"]: row["value"] for row in rows if row["change"] == MEAN_CHANGE}
+    order = sorted({row["name"] for row in rows}, key=lambda name: (-mean.get(name, -1.0), name))
+    changes = list(dict.fromkeys(row["change"] for row in rows))
+    first = [one for one in (CLEAN, MEAN_CHANGE) if one in changes]
+    span = max([LEAST_SPAN, *(abs(row["gain"]) for row in rows if row["gain"] is not None)])
+    axis: dict[str, Any] = {"labelLimit": 190, "ticks": False, "domain": False, "title": None}
+    axis["labelOverlap"] = False
+    columns = [*first, *(one for one in changes if one not in first)]
+    base = alt.Chart(alt.NamedData(name="robustness")).encode(
+        x=alt.X("change:N", sort=columns, axis=alt.Axis(labelAngle=-50, orient="top", **axis)),
+        y=alt.Y("name:N", sort=order, axis=alt.Axis(**axis)),
+    )
+    told = [
+        alt.Tooltip("name:N", title="model"),
+        alt.Tooltip("change:N"),
+        alt.Tooltip("clean:Q", title=f"{page.source_metric}, clean", format=NUMBER),
+        alt.Tooltip("value:Q", title="changed", format=NUMBER),
+        alt.Tooltip("gain:Q", title="difference", format="+.3f"),
+        alt.Tooltip("low:Q", title="from", format="+.3f"),
+        alt.Tooltip("high:Q", title="to", format="+.3f"),
+        alt.Tooltip("stability:Q", title="stability, without labels", format=NUMBER),
+    ]
+    cells = base.mark_rect(stroke=None).encode(
+        color=alt.Color(
+            "gain:Q",
+            title=f"{page.source_metric}, changed minus clean",
+            scale=alt.Scale(scheme="purpleorange", domain=[-span, span], domainMid=0, reverse=True),
+            legend=alt.Legend(orient="bottom", gradientLength=220, format="+.2f"),
+        ),
+        opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
+        tooltip=told,
+    )
+    cells = cells.transform_filter("isValid(datum.gain)")
+    clean = (
+        base.mark_text(fontSize=11, fill=GREY)
+        .encode(text=alt.Text("value:Q", format=".2f"), tooltip=told)
+        .transform_filter(f"datum.change === '{CLEAN}'")
+    )
+    return alt.layer(cells, clean).properties(height=max(120, 22 * len(order)))
 
 
 # --- training -------------------------------------------------------------------------------------

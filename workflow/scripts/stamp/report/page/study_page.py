@@ -47,6 +47,7 @@ class StudyTables:
     correlations: pl.DataFrame
     outranks: pl.DataFrame | None = None
     baselines: pl.DataFrame | None = None
+    robustness: pl.DataFrame | None = None  # what stress tests say of each model
     training: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by model
     pairs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by model
     thumbnails: pl.DataFrame | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,8 @@ class ProfileInputs:
     design: ScoreSettings
     order: str
     extra_outputs: ExtraOutputs
+    source: Outputs  # of the whole view
+    options: Mapping[str, Any] = field(default_factory=dict)  # what only one profile takes
 
     @classmethod
     def of(
@@ -108,6 +111,7 @@ class ProfileInputs:
             design,
             order,
             extra_outputs,
+            source,
         )
 
     @property
@@ -123,6 +127,13 @@ class ProfileInputs:
     def constant(self) -> bool:
         """Whether the outputs are too nearly constant for a score."""
         return health(self.p, float(self.random_distances().mean())).degenerate
+
+    @property
+    def total(self) -> float:
+        """AV by the study's own estimator."""
+        if self.design.estimator != "exact":
+            return float(self.random_distances().mean())
+        return self._pool_pairs.exact(self.p, self.design.semantic).value()[1]
 
     def ends(self, kind: str) -> Rows:
         """The rows of the pairs of one kind that scores use."""

@@ -71,6 +71,8 @@ def table(data: AnalysisData) -> pl.DataFrame:
                 costs, "extra_outputs", sorted({k for one in members for k in one.extra_outputs})
             ),
         ]
+        if any(one.of_stress_tests for one in members):
+            parts.append(_part(costs, "stress_tests"))
         if any(one.of_target and "probabilities" in one.needs for one in members):
             theirs = (pl.col("stage") == FORWARD) & ~pl.col("part").is_in([SOURCE, ID])
             parts.append(costs.filter(theirs))

@@ -1,0 +1,50 @@
+"""Stress tests: labeled source images under changes that keep the label."""
+
+from stamp.config.registries import stress_changes
+from stamp.core.code_digest import definition_digest
+
+
+def codes_of_changes(wildcards):
+    """The changes of a study's stress tests by name, each with a digest of its own code."""
+    names = study_of(wildcards).stress_changes
+    return {name: definition_digest(stress_changes.MODULE, name) for name in names}
+
+
+rule stress_tests:
+    """One model on labeled source images under each change of the study.
+
+    As in `extra_outputs`, the large files beside the manifest are kept between runs: a further
+    change runs its own images only.
+    """
+    input:
+        **pixels_of("source"),
+        view=rules.source_view.output[0],
+        weights=weights_of,
+        trained=trained_of,
+        further=further_weights_of,
+    output:
+        f"{RESULTS}/{{study}}/stress_tests/{{model}}.json",
+    log:
+        f"{RESULTS}/{{study}}/logs/stress_tests/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/{{study}}/benchmarks/stress_tests/{{model}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: PLAN.threads
+    resources:
+        gpu=gpus,
+        mem_mb=memory(6000),
+        runtime=minutes(240),
+    params:
+        load=of_model("load"),
+        versions=of_model("versions"),
+        files=digests_of(own_files),
+        classes=of_study("classes"),
+        task=of_study("task"),
+        changes=codes_of_changes,
+        images=of_study("stress", "images"),
+        split=lambda wildcards: study_of(wildcards).evaluated_split("source"),
+        seed=PLAN.seed,
+        code=code_of("stress_tests.py", of_model("module")),
+    script:
+        "../workflow/scripts/stress_tests.py"
