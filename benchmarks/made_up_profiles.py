@@ -45,6 +45,14 @@ def profile(name: str, quality: float, rng: np.random.Generator) -> list[dict[st
             entry("ratio", kind, near(0.5 - 0.3 * quality, 0.03 * at), **ends)
             for at, kind in enumerate(nuisance.AUGMENTATIONS, 1)
         ]
+    if name == "robustness":
+        rows = [entry("metric", "clean", near(0.6 + 0.2 * quality), **ends)]
+        for at, change in enumerate(("blur", "jpeg", "noise", "small_rotation", "mean"), 1):
+            fall = near(0.03 * at)
+            rows += [entry("metric", change, rows[0]["value"] - fall, **ends)]
+            rows += [entry("fall", change, fall, low=fall - 0.02, high=fall + 0.02, n=50)]
+            rows += [entry("stability", change, near(quality), **ends)]
+        return [*rows, entry("metric:clinic/all", "clean", near(0.7), **ends)]
     if name == "ordering":
         means = np.array([0.1, 0.2, 0.22, 0.5]) + 0.03 * rng.normal(size=4)
         rows = [entry(key, None, float(m), n=40) for key, m in zip("BACD", means, strict=True)]

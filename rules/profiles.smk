@@ -1,6 +1,5 @@
 """What a model's cached outputs show beyond its score, where an analysis of the study asks for it."""
 
-
 PROFILED = {one.profile for one in ANALYSES.values() if one.profile}
 
 

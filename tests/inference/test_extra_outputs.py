@@ -35,7 +35,7 @@ from stamp.inference.extra_outputs.manifest import (
 )
 from stamp.inference.extra_outputs.mc_dropout import dropout_layers
 from stamp.inference.extra_outputs.output_files import OutputFiles
-from stamp.inference.extra_outputs.registry import MAKERS
+from stamp.inference.extra_outputs.registry import EXTRA_OUTPUTS, MAKERS
 from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.seeding import noise
 from stamp.inference.extra_outputs.selected_images import SelectedImages
@@ -101,7 +101,7 @@ def files_in(
     folder: Path, settings: Any = SETTINGS, made_from: Any = None, view: str = "source"
 ) -> OutputFiles:
     metadata = {"model": "m", "view": view}
-    return OutputFiles(folder, "m", made_from or {"load": 1}, settings, metadata)
+    return OutputFiles(folder, "m", made_from or {"load": 1}, settings, metadata, EXTRA_OUTPUTS)
 
 
 def outputs(module: nn.Module, pixels: torch.Tensor) -> np.ndarray:

@@ -34,6 +34,8 @@ from stamp.report.analyses.motif import table as motif
 from stamp.report.analyses.nuisance import figure as nuisance_figure
 from stamp.report.analyses.nuisance import table as nuisance
 from stamp.report.analyses.ordering import table as ordering
+from stamp.report.analyses.robustness import figure as robustness_figure
+from stamp.report.analyses.robustness import table as robustness
 from stamp.report.analyses.seeds import table as seeds
 from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import values
@@ -51,6 +53,7 @@ MODULES: dict[str, ModuleType] = {
     "motif": motif,
     "nuisance": nuisance,
     "ordering": ordering,
+    "robustness": robustness,
     "seeds": seeds,
 }
 FIGURES: dict[str, ModuleType] = {
@@ -58,6 +61,7 @@ FIGURES: dict[str, ModuleType] = {
     "layers": layers_figure,
     "motif": motif_figure,
     "nuisance": nuisance_figure,
+    "robustness": robustness_figure,
 }
 
 
@@ -494,6 +498,64 @@ def test_the_figure_of_the_motif_shows_the_coefficients_of_its_table() -> None:
         assert len(bars) == len(rows) == 22
         for row in rows.to_dicts():
             assert bars[f"{name}:{row['kind']}:{row['feature']}"] == pytest.approx(row[name])
+
+
+def test_the_robustness_table_has_means_over_counted_models_the_worst_change_first() -> None:
+    data = profiled("robustness", missing=2)
+    keys = [key for key in declared(data) if key not in data.scores["model"].to_list()[:2]]
+    table = robustness.table(data)
+    changes = ["blur", "jpeg", "noise", "small_rotation"]
+    changes.sort(key=lambda change: -known(data, "fall", change, keys).mean())
+    assert table["change"].to_list() == ["mean", *changes]
+    for change in table["change"]:
+        falls = dict(zip(keys, known(data, "fall", change, keys), strict=True))
+        row = one(table, change=change)
+        assert row["models"] == len(keys) and row["images"] == 50
+        assert row["fall"] == pytest.approx(np.mean(list(falls.values())))
+        worst = max(falls, key=lambda key: falls[key])
+        assert row["largest_fall"] == falls[worst]
+        assert row["largest_model"] == data.models[worst]["label"]
+        assert row["stability"] == pytest.approx(known(data, "stability", change, keys).mean())
+    said = robustness.sentence(table)
+    assert "Under 4 changes of 50 labeled source images" in said
+    assert f"falls the most {robustness.spoken(changes[0])}" in said
+    assert number(one(table, change="mean")["fall"]) in said
+
+
+def test_the_worst_changes_of_a_model_are_told_in_words() -> None:
+    data = profiled("robustness")
+    rows = robustness.models(data)
+    key = data.scores["model"][3]
+    own = rows.filter(
+        (pl.col("model") == key)
+        & (pl.col("classes") == "all")
+        & ~pl.col("change").is_in(["clean", "mean"])
+    )
+    first = own.sort("fall", descending=True).row(0, named=True)
+    said = robustness.worst_changes(rows, key, 0.9)
+    assert len(said) == 3
+    assert said[0].startswith(
+        f"Top-1 accuracy falls from {first['clean']:.2f} to {first['value']:.2f}"
+    )
+    assert first["change"].replace("_", " ") in said[0]
+    assert f"90 % interval {number(first['fall_low'])}" in said[0]
+    assert robustness.worst_changes(rows, "nobody", 0.9) == []
+    other = rows.filter((pl.col("model") == key) & (pl.col("classes") == "clinic/all"))
+    assert other["change"].to_list() == ["clean"]
+
+
+def test_the_figure_of_robustness_has_a_cell_for_each_model_and_change() -> None:
+    data = profiled("robustness", missing=2)
+    table, rows = robustness.table(data), robustness.models(data)
+    figure = robustness_figure.draw(table, rows, data.texts)
+    every = rows.filter(pl.col("classes") == "all").drop_nulls("value")
+    value = {(row["model"], row["change"]): row for row in every.to_dicts()}
+    order = sorted({model for model, _ in value}, key=lambda model: -value[model, "mean"]["value"])
+    expected = [[-value[key, one]["fall"] for one in table["change"]] for key in order]
+    cells = axes_of(figure, "falls").collections[0].get_array()
+    np.testing.assert_allclose(cells.filled(np.nan), expected)
+    clean = axes_of(figure, "clean").collections[0].get_array()
+    np.testing.assert_allclose(clean.ravel(), [value[key, "clean"]["value"] for key in order])
 
 
 def test_the_figures_of_gaps_and_nuisance_show_their_tables() -> None:

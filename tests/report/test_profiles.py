@@ -13,6 +13,7 @@ import pytest
 from scipy.spatial.distance import cosine
 from scipy.special import expit, logit, softmax
 from scipy.stats import mannwhitneyu
+from sklearn.metrics import roc_auc_score
 
 import model_profile
 from stamp.core.artifacts import (
@@ -105,6 +106,7 @@ class Study:
             scale=False,
             resamples=300,
             level=0.9,
+            options={},
             seed=3,
         )
         self.params |= params
@@ -689,6 +691,62 @@ def test_patients_may_explain_what_classes_do_not(tmp_path: Path) -> None:
     eta2 = value(table, "class_eta2")["value"]
     assert spread == pytest.approx((1 - eta2) / eta2, rel=1e-5)
     assert value(table, "agreement")["value"] == pytest.approx(ratio.mean() / spread)
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_a_robustness_profile_is_what_a_loop_over_changed_images_gives(
+    tmp_path: Path, task: str
+) -> None:
+    scored = {"far": {"classes": {"all": CLASSES[:2]}, "merge": {}, "among": None}}
+    if task == "multiclass":
+        scored["far"] = {"classes": {}, "merge": {}, "among": CLASSES[:2]}
+    study = Study(tmp_path, task, options={"minimum": 3, "scored": scored})
+    rows = np.arange(0, 200, 2, dtype=np.int32)
+    moved = {}
+    for size, change in enumerate(("blur", "noise"), 1):
+        moved[change] = study.logits[rows] + size * study.rng.normal(size=(100, 3))
+        study.add(change, logits=moved[change].astype(np.float32), rows=rows)
+    table = study.profile("robustness")
+    clean, labels = study.logits[rows].astype(float), study.view[rows]
+
+    def metric(z: np.ndarray, classes: int = 3) -> float:
+        if task == "multiclass":
+            inside = [at for at in range(100) if labels["label"][at] < classes]
+            return float(
+                np.mean([z[at, :classes].argmax() == labels["label"][at] for at in inside])
+            )
+        areas = [roc_auc_score(labels[one], z[:, at]) for at, one in enumerate(CLASSES[:classes])]
+        return float(np.mean(areas))
+
+    total = study.mean_distance("random")
+    outputs = {
+        name: expit(z) if task == "multilabel" else softmax(z, axis=1) for name, z in moved.items()
+    }
+    for name, z in moved.items():
+        own = value(table, "metric", name)
+        assert own["value"] == pytest.approx(metric(z), abs=1e-6)
+        assert own["low"] < own["value"] < own["high"] and own["n"] == 100
+        fall = value(table, "fall", name)
+        assert fall["value"] == pytest.approx(metric(clean) - metric(z), abs=1e-6)
+        few = value(table, "metric:far/all", name)
+        assert few["value"] == pytest.approx(metric(z, 2), abs=1e-6)
+        apart = np.sum((outputs[name] - study.p[rows]) ** 2, axis=1).mean()
+        found = value(table, "stability", name)
+        assert found["value"] == pytest.approx(1 - apart / total, abs=1e-5)
+        assert found["low"] < found["value"] < found["high"]
+    for quantity in ("metric", "fall", "stability"):
+        both = [value(table, quantity, name)["value"] for name in moved]
+        assert value(table, quantity, "mean")["value"] == pytest.approx(np.mean(both))
+
+
+def test_a_model_without_stress_tests_has_a_reason_in_every_row(tmp_path: Path) -> None:
+    study = Study(tmp_path, "multilabel", options={"minimum": 3, "scored": {}})
+    study.without("blur", "its logits are precomputed")
+    table = study.profile("robustness")
+    assert table["value"].is_null().all()
+    assert set(table["part"]) == {"clean", "blur", "mean"}
+    for quantity in ("metric", "fall", "stability"):
+        assert "precomputed" in value(table, quantity, "blur")["reason"]
 
 
 def test_passes_of_another_model_or_of_other_images_are_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analyses.robustness.table import MODELS
 from stamp.report.analysis import nothing
 from stamp.report.page.answer import Answer, Track, answer, standing
 from stamp.report.page.last_lines import last_lines, study_lines
@@ -325,3 +326,43 @@ def test_a_run_ends_with_the_first_three_models_and_where_the_page_is(tmp_path: 
     (tmp_path / "index.html").touch()
     text = last_lines(str(tmp_path), ["made-up", "not-run"])
     assert text.count("page:") == 1 and f"{tmp_path}/index.html" in text
+
+
+# --- stress tests ---------------------------------------------------------------------------------
+
+
+def stressed(count: int = 3) -> pl.DataFrame:
+    """What stress tests say of made-up models; the last of them could not be run."""
+    rows: list[dict[str, Any]] = []
+    for at in range(count):
+        for place, change in enumerate(
+            ("clean", "blur", "salt_and_pepper", "noise", "jpeg", "mean")
+        ):
+            fall = None if change == "clean" else 0.01 * place * (at + 1)
+            one = {"model": f"m{at:04d}", "classes": "all", "change": change, "metric": "accuracy"}
+            if at < count - 1:
+                one |= {"clean": 0.9, "value": 0.9 - (fall or 0), "fall": fall, "images": 80}
+                one |= {} if fall is None else {"fall_low": fall - 0.01, "fall_high": fall + 0.01}
+            rows.append(one)
+    return pl.DataFrame(rows, schema=MODELS)
+
+
+def test_a_page_without_targets_shows_what_breaks_each_model() -> None:
+    tables = replace(made_up_page.tables(3, targets=False), robustness=stressed())
+    html = study_html(study_page(tables, made_up_page.facts()))
+    found = data_of(html)
+    assert 'id="robustness"' in html and "robustness" in found["charts"]
+    rows = found["datasets"]["robustness"]
+    assert {row["model"] for row in rows} == {"m0000", "m0001"}
+    first = next(row for row in rows if row["change"] == "salt and pepper")
+    assert first["gain"] == pytest.approx(-0.02) and first["clean"] == 0.9
+    card = {one["title"]: one for one in found["cards"]["m0001"]}
+    said = card["What breaks it"]["texts"]
+    assert len(said) == 3
+    assert said[0].startswith("Accuracy falls from 0.90 to 0.82 under JPEG compression")
+    assert "What breaks it" not in {one["title"] for one in found["cards"]["m0002"]}
+
+
+def test_a_page_of_a_study_without_stress_tests_has_no_such_section() -> None:
+    html = study_html(made_up_page.page())
+    assert 'id="robustness"' not in html and "robustness" not in data_of(html)["charts"]

@@ -108,7 +108,7 @@ def labeled_metric(
     among = np.arange(len(classes)) if columns is None else np.asarray(columns, dtype=np.int64)
     groups = clusters(rows) if len(rows) else None
     if settings.task == "multiclass":
-        images = LabeledImages(truth, rows["domain"], groups)
+        images = LabeledImages(truth, pl.repeat(None, len(rows), eager=True), groups)
         z = np.where(np.isnan(logits), -np.inf, logits)
         right = predictions(z, among) == truth if len(among) else np.zeros(len(truth), dtype=bool)
         return images.share(right, np.isin(truth, among))
@@ -134,9 +134,10 @@ def mean_estimate(estimates: Iterable[Estimate]) -> Estimate:
     """The mean of estimates on the same images; its error counts what they have in common."""
     every = list(estimates)
     value, n = float(np.mean([one.value for one in every])), every[0].n
-    if any(one.influence is None for one in every):
+    known = [one.influence for one in every if one.influence is not None]
+    if len(known) < len(every):
         return Estimate(value, float("nan"), n)
-    influence = np.mean([one.influence for one in every], axis=0)
+    influence = np.mean(known, axis=0)
     return Estimate(value, float(standard_error(influence)), n, influence)
 
 

@@ -330,7 +330,10 @@ def robustness(page: StudyPage) -> Drawn:
     rows = robustness_rows(page)
     mean = {row["name"]: row["value"] for row in rows if row["change"] == MEAN_CHANGE}
     order = sorted({row["name"] for row in rows}, key=lambda name: (-mean.get(name, -1.0), name))
-    changes = list(dict.fromkeys(row["change"] for row in rows))
+    costs: dict[str, list[float]] = {}
+    for row in rows:
+        costs.setdefault(row["change"], []).append(row["gain"] or 0.0)
+    changes = sorted(costs, key=lambda name: (sum(costs[name]) / len(costs[name]), name))
     first = [one for one in (CLEAN, MEAN_CHANGE) if one in changes]
     span = max([LEAST_SPAN, *(abs(row["gain"]) for row in rows if row["gain"] is not None)])
     axis: dict[str, Any] = {"labelLimit": 190, "ticks": False, "domain": False, "title": None}

@@ -16,7 +16,8 @@ from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.plot.figure_data import task_metric
 
 NUMBERED = 40  # models up to which each cell has its number
-LONGEST, ROW, GAP = 1.9, 0.2, 0.08  # inches: the widest label, a row, around the clean column
+LONGEST, GAP = 1.9, 0.08  # inches: the widest label, beside the clean column
+ROW, LOW = 0.18, 0.11  # inches: a row with numbers, one without
 LEAST_SPAN = 0.05  # of the colours: smaller falls do not fill them
 
 
@@ -29,17 +30,18 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     order = ordered(rows)
     if order.is_empty():
         return nothing_to_draw(table, texts, subtitle, "no model was stress-tested")
-    changes = [MEAN, *(one for one in table["change"] if one != MEAN)]
+    changes = table["change"].drop_nulls().to_list() or rows["change"].unique().sort().to_list()
+    changes = [one for one in changes if one != CLEAN]
     values = {row["model"]: row for row in _wide(rows, "fall").iter_rows(named=True)}
     falls = np.array([[_number(values[key].get(one)) for one in changes] for key in order["model"]])
     names = [style.shortened(label, LONGEST, style.FINE) for label in order["label"]]
     heads = [one.replace("_", " ") for one in changes]
-    note = _note(table, texts)
+    note = _note(table, len(order))
     top = style.heading_height(texts["title"], subtitle)
     head = style.widest([*heads, CLEAN], style.FINE) + 0.1
     left = style.MARGIN + style.widest(names, style.FINE) + 0.1
     cell = (style.WIDTH - style.MARGIN - left - GAP) / (len(changes) + 1)
-    height = ROW * len(names) if len(names) <= NUMBERED else 8.0
+    height = ROW * len(names) if len(names) <= NUMBERED else max(ROW * NUMBERED, LOW * len(names))
     size = min(style.FINE, 0.62 * 72 * height / len(names))
     figure, page = style.sheet(top + head + height + style.notes_height(note, texts["notice"]))
     style.heading(page, texts["title"], subtitle)
@@ -101,13 +103,15 @@ def _short(value: float) -> str:
     return ("\u2212" if value < 0 else "") + text.removeprefix("0")
 
 
-def _note(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
-    images = table["images"].drop_nulls().max() or 0
+def _note(table: pl.DataFrame, count: int) -> str:
+    images = max(table["images"].drop_nulls(), default=0)
     lost = table.filter((pl.col("change") != MEAN) & pl.col("fall").is_null())["change"].to_list()
     words = (
-        f"{images:,} labeled source images, the same under every change; each change is drawn from "
-        "seed and image id alone. Models by their mean over all changes, the best first. White: "
-        "not measured. Two models that differ by less than their intervals are not told apart: "
+        f"{count} models; {images:,} labeled source images, the same under every change; "
+        "each change is drawn from seed and image id alone. Models by their mean over all changes, "
+        "the best first; changes by what they cost all models, the most first. White: not "
+        "measured. "
+        "Two models that differ by less than their intervals are not told apart: "
         "robustness_models.csv has those."
     )
     return words + (f" No model was run under {', '.join(lost)}." if lost else "")

@@ -94,14 +94,18 @@ def _ends() -> dict[str, str]:
 
 
 def table(data: AnalysisData) -> pl.DataFrame:
-    """One row per change over the models that have it: means, and who loses least and most."""
+    """One row per change over the counted models: means, and who loses least and most.
+
+    The mean over all changes is first, then the changes by what they cost, the most first.
+    """
     every = models(data).filter(pl.col("classes") == ALL)
     every = every.filter(pl.col("change") != CLEAN)
-    if every.is_empty():
-        return analysis.nothing(TABLE, "no model was stress-tested")
+    if not every["counted"].any():
+        why = "no model is counted" if len(every) else "no model was stress-tested"
+        return analysis.nothing(TABLE, why)
     rows = []
     for (change,), part in every.group_by("change", maintain_order=True):
-        known = part.drop_nulls("fall").sort("fall", "label")
+        known = part.filter("counted").drop_nulls("fall").sort("fall", "label")
         row = {"change": change, "metric": part["metric"][0], "models": len(known)}
         if known.is_empty():
             rows.append({**row, "reason": associations.first_reason(part)})
@@ -113,7 +117,9 @@ def table(data: AnalysisData) -> pl.DataFrame:
             for name, column in (("fall", "fall"), ("model", "label"))
         }
         rows.append({**row, **means, **ends, "images": known["images"].max()})
-    return analysis.frame(rows, TABLE)
+    found = analysis.frame(rows, TABLE)
+    first = pl.col("change") != MEAN
+    return found.sort(first, "fall", descending=[False, True], nulls_last=True)
 
 
 def sentence(table: pl.DataFrame) -> str:
@@ -123,7 +129,6 @@ def sentence(table: pl.DataFrame) -> str:
     single = table.filter((pl.col("change") != MEAN) & pl.col("fall").is_not_null())
     if single.is_empty():
         return f"No robustness profile: {associations.first_reason(table)}."
-    single = single.sort("fall", descending=True)
     first = single.row(0, named=True)
     words = (
         f"Under {len(single)} changes of {first['images']:,} labeled source images, "
@@ -159,8 +164,8 @@ def worst_changes(models: pl.DataFrame, model: str, level: float) -> list[str]:
 
 def _words(row: dict[str, Any], level: float) -> str:
     verb = "falls" if row["fall"] >= 0 else "rises"
-    words = f"{row['metric']} {verb} from {row['clean']:.2f} to {row['value']:.2f}"
-    words = f"{words} {spoken(row['change'])}"
+    name = row["metric"][0].upper() + row["metric"][1:]
+    words = f"{name} {verb} from {row['clean']:.2f} to {row['value']:.2f} {spoken(row['change'])}"
     if row["fall_low"] is None:
         return f"{words}."
     ends = f"{number(row['fall_low'])} to {number(row['fall_high'])}"
