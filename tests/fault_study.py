@@ -33,6 +33,7 @@ DOCUMENT: dict[str, Any] = {
     "analyses": ["baselines"],
     "metrics": ["entropy", "tta_flip", "embedding_instability", "fd_target"],
     "extra_outputs": {"images": 20},
+    "stress": {"changes": ["noise", "blur"], "images": 20},
     "statistics": {"permutations": 200, "resamples": 200, "minimum": 3},
 }
 RECIPE = {"stage1": {"epochs": 1}, "stage2": {"epochs": 2}, "batch": 16}

@@ -185,6 +185,34 @@ def test_names_of_metrics_are_checked_against_the_task(files: dict) -> None:
     assert mistake(files, studies=["small_digits"]).endswith(line)
 
 
+def test_the_changes_of_stress_tests_are_checked_and_ask_for_their_analysis(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["stress"] = {"changes": ["nois"]}
+    line = "stress.changes: unknown change 'nois': did you mean 'noise'?"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+    study["stress"] = {"changes": ["noise", "blur"]}
+    found = digits(files)
+    assert found.stress is not None and found.stress.images == 1000
+    assert "robustness" in found.analyses and {"stress_metric"} <= set(found.metrics)
+    assert found.metric_stress_changes == []  # nothing compares metrics
+    study["analyses"] = ["robustness", "baselines"]
+    assert digits(files).analyses == ["robustness", "baselines"]
+    assert digits(files).metric_stress_changes == ["noise", "blur"]
+    study["metrics"] = ["entropy"]
+    assert digits(files).metric_stress_changes == []
+
+
+def test_what_needs_stress_tests_is_refused_without_them(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    assert not [name for name in digits(files).metrics if name.startswith("stress")]
+    study["analyses"] = ["robustness"]
+    line = "analyses: 'robustness' needs the study's 'stress'"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+    study["analyses"], study["metrics"] = [], ["stress_stability"]
+    line = "metrics: 'stress_stability' needs the study's 'stress'"
+    assert mistake(files, studies=["small_digits"]).endswith(line)
+
+
 def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
     files: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -190,3 +190,14 @@ def test_planning_modules_import_nothing_heavy() -> None:
         env={"PYTHONPATH": str(SCRIPTS)},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_one_definition_counts_alone_and_with_what_it_reaches() -> None:
+    module = "stamp.images.stress_changes"
+    digests = {name: code_digest.definition_digest(module, name) for name in ("blur", "noise")}
+    assert digests["blur"] != digests["noise"]
+    found = code_digest.definition_digest("stamp.images.augmentations", "brightness")
+    inner = code_digest.definition_digest("stamp.images.augmentations", "brighten")
+    assert found not in (inner, *digests.values())
+    with pytest.raises(ValueError, match="does not define 'bloor'"):
+        code_digest.definition_digest(module, "bloor")

@@ -78,6 +78,11 @@ def faults_of(done: FaultyProject) -> list[Fault]:
             f"{extra}flip/tuned.safetensors",
             after="embeddings/tuned.json",
         ),
+        half(
+            "stress_tests",
+            f"{study}stress_tests/linear.json",
+            f"{study}stress_tests/noise/linear.safetensors",
+        ),
         half("target_embeddings", f"{study}target_embeddings/probe.json"),
         half("metrics", f"{study}metrics/linear.parquet"),
         half("evaluate", f"{study}evaluations/away/tuned.parquet"),
@@ -172,6 +177,7 @@ STAGES = [
         "logits": ["logits/source/probe.safetensors"],
         "score": [f"scores/tuned.{end}" for end in ("parquet", "n_pairs.parquet")],
         "extra_outputs": ["extra_outputs/tuned.json", "extra_outputs/flip/tuned.json"],
+        "stress_tests": ["stress_tests/tuned.json", "stress_tests/blur/tuned.json"],
         "evaluate": ["evaluations/source/tuned.parquet"],
     },
     {

@@ -25,6 +25,7 @@ def text(found: Mapping[str, Any]) -> str:
         ("Temperature", [_temperature(found)]),
         ("Source", [_metric(found["source_metric"], level)]),
         ("Targets", [_targets(found["targets"])]),
+        ("Breaks", found.get("worst_changes", [])),
         ("Trained on", [found["trained_on"] or "not known: nobody said"]),
         ("Standing", [_standing(found["among"], level)]),
         ("Flags", _flags(found["raised"])),

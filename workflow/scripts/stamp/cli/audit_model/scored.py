@@ -23,6 +23,7 @@ from stamp.core.artifacts import array_metadata, read_arrays, read_json, read_ta
 from stamp.core.device import choose
 from stamp.core.errors import UserError, suggest
 from stamp.report import card
+from stamp.report.analyses.robustness import table as robustness
 from stamp.report.scoreboard import Declared, model_row
 
 TARGET = "target:"
@@ -73,7 +74,16 @@ def scored_in_study(arguments: argparse.Namespace, project: Plan) -> dict[str, A
     found = stored(study, key, files, project.seed)
     trained = folder / "trained" / f"{key}.safetensors"
     metadata = _digested(found.metadata, trained if trained.is_file() else None)
-    return _card(found, study, card.origin(metadata, command), _among(arguments, project))
+    told = _card(found, study, card.origin(metadata, command), _among(arguments, project))
+    tests = folder / "analyses" / "robustness_models.csv"
+    return told | {"worst_changes": _worst_changes(tests, key, study.statistics.level)}
+
+
+def _worst_changes(file: Path, key: str, level: float) -> list[str]:
+    """The stress tests that cost a model the most, in words; none where the study has none."""
+    if not file.is_file():
+        return []
+    return robustness.worst_changes(pl.read_csv(file, schema=robustness.MODELS), key, level)
 
 
 def stored(study: Study, key: str, files: dict[str, Path], seed: int) -> Audit:

@@ -339,8 +339,9 @@ def robustness(page: StudyPage) -> Drawn:
     axis: dict[str, Any] = {"labelLimit": 190, "ticks": False, "domain": False, "title": None}
     axis["labelOverlap"] = False
     columns = [*first, *(one for one in changes if one not in first)]
+    over = alt.Axis(labelAngle=-50, labelAlign="left", orient="top", **axis)
     base = alt.Chart(alt.NamedData(name="robustness")).encode(
-        x=alt.X("change:N", sort=columns, axis=alt.Axis(labelAngle=-50, orient="top", **axis)),
+        x=alt.X("change:N", sort=columns, axis=over),
         y=alt.Y("name:N", sort=order, axis=alt.Axis(**axis)),
     )
     told = [
@@ -356,8 +357,8 @@ def robustness(page: StudyPage) -> Drawn:
     cells = base.mark_rect(stroke=None).encode(
         color=alt.Color(
             "gain:Q",
-            title=f"{page.source_metric}, changed minus clean",
-            scale=alt.Scale(scheme="purpleorange", domain=[-span, span], domainMid=0, reverse=True),
+            title="changed minus clean",
+            scale=alt.Scale(scheme="purpleorange", domain=[-span, span], domainMid=0),
             legend=alt.Legend(orient="bottom", gradientLength=220, format="+.2f"),
         ),
         opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
