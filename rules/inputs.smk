@@ -2,6 +2,9 @@
 
 import hashlib
 
+from stamp.config.registries import stress_changes
+from stamp.core.code_digest import definition_digest
+
 
 def downloads_of(wildcards):
     """The records of a data set's downloads, and of those of the data set that it relabels."""
@@ -162,6 +165,12 @@ def profile_outputs(wildcards):
     folder = "stress_tests" if asked.stress_tests else "extra_outputs"
     file = f"{RESULTS}/{wildcards.study}/{folder}/{wildcards.model}.json"
     return file if asked.stress_tests or asked.extra_outputs else []
+
+
+def codes_of_changes(wildcards):
+    """The changes of a study's stress tests by name, each with a digest of its own code."""
+    names = study_of(wildcards).stress_changes
+    return {name: definition_digest(stress_changes.MODULE, name) for name in names}
 
 
 def baselines_of(wildcards):

@@ -1,14 +1,5 @@
 """Stress tests: labeled source images under changes that keep the label."""
 
-from stamp.config.registries import stress_changes
-from stamp.core.code_digest import definition_digest
-
-
-def codes_of_changes(wildcards):
-    """The changes of a study's stress tests by name, each with a digest of its own code."""
-    names = study_of(wildcards).stress_changes
-    return {name: definition_digest(stress_changes.MODULE, name) for name in names}
-
 
 rule stress_tests:
     """One model on labeled source images under each change of the study.

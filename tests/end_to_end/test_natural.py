@@ -106,6 +106,7 @@ def study() -> dict[str, Any]:
     document["pairs"] |= {"max_pairs": 60, "n_pairs": 50, "n_pairs_sweep": [20, 40, 60]}
     document["calibration"]["n_images"] = 24
     document["extra_outputs"] = {"images": 24}
+    document["stress"]["images"] = 24
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200}
     return document
@@ -340,6 +341,8 @@ def test_every_kind_of_model_gives_all_extra_outputs_and_every_metric_has_a_row(
             "embedding_instability",
             "fd_frechet",
             "fd_target",
+            "stress_metric",
+            "stress_stability",
             "tta_multi",
         } <= known
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.registries.metrics import metrics_of
+from stamp.config.registries.metrics import METRICS, metrics_of
 from stamp.metrics import from_outputs, target_estimates
 from stamp.metrics.from_extra_outputs import ExtraInputs, extra_values, target_value
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
@@ -85,6 +85,12 @@ def metric_table(
                     measured = target_value(name, extra, view, member, there)
                 rows.add(name, measured, view, domain)
     return rows.table
+
+
+def in_order(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows in the order of the registry of metrics; those of one metric stay as they are."""
+    place = {one.name: number for number, one in enumerate(METRICS)}
+    return table.sort(pl.col("metric").replace_strict(place), maintain_order=True)
 
 
 def _add_source(

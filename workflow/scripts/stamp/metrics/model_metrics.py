@@ -13,7 +13,7 @@ from stamp.inference.provenance import same_weights
 from stamp.metrics import inputs
 from stamp.metrics.decisions import Decisions, decided
 from stamp.metrics.from_extra_outputs import ExtraInputs, TargetEmbeddings
-from stamp.metrics.metrics import metric_table
+from stamp.metrics.metrics import in_order, metric_table
 from stamp.metrics.stress_tests import StressOutputs, StressTable
 from stamp.metrics.value import DEGENERATE
 
@@ -61,7 +61,7 @@ def model_metrics(files: Any, params: Any, model: str, study: str) -> ModelMetri
         )
         where = {name: one.where for name, one in found.targets.items()}
         stressed = tests.rows(theirs, where).filter(pl.col("metric").is_in(params.wanted))
-        table = pl.concat([table, stressed])
+        table = in_order(pl.concat([table, stressed]))
     if not there.all():  # agreement is over the same classes for all models
         found = inputs.ModelOutputs.read(pool, theirs, model, settings.of_all_classes)
     extras = [
