@@ -39,6 +39,7 @@ rule metrics:
         estimator=of_study("estimator"),
         number=of_study("pairs", "n_pairs"),
         wanted=of_study("metrics"),
+        packages=of_study("metric_packages"),
         targets=of_study("cached_targets"),
         streamed=of_study("streamed_targets"),
         scored=of_study("scored_classes"),
