@@ -267,8 +267,16 @@ class Study:
     @property
     def agreement_on_the_line(self) -> bool:
         """Whether any of the study's metrics needs all models at once."""
-        together = [one for one in METRICS if not one.of_one_model and not one.sum_of]
-        return any(one.name in self.metrics for one in together)
+        return self._has_metric_of("agreement_on_the_line")
+
+    @property
+    def projection_norm(self) -> bool:
+        """Whether networks are trained on their answers to the targets."""
+        compared = any("metrics" in ANALYSES[name].reads for name in self.analyses)
+        return compared and bool(self.cached_targets) and self._has_metric_of("projection_norm")
+
+    def _has_metric_of(self, rule: str) -> bool:
+        return any(one.name in self.metrics and one.rule == rule for one in METRICS)
 
     @property
     def metric_packages(self) -> dict[str, str]:

@@ -355,7 +355,7 @@ class StudyFile(Section):
     optional_metrics: Distinct[str] = Field(
         [],
         description="metrics beside these that take longer or need a further package: "
-        "`persistence_h1`",
+        "`projection_norm` (trains every network for each domain), `persistence_h1` (gudhi)",
     )
     show_images: bool | None = Field(
         None,

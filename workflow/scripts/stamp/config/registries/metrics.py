@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BOTH = ("multiclass", "multilabel")
+PROJECTION_NORM, TOGETHER_BY = "projection_norm", "agreement_on_the_line"  # rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class Metric:
     mean better on the targets, -1 where less should. ``extra_outputs`` are the kinds of extra
     inference outputs that it is made from. ``sum_of`` are the metrics that it is the mean z-score
     of, over the models of a study. An ``optional`` one is computed where a study asks for it, with
-    the ``package`` that it needs. ``unavailable`` is why there is none here.
+    the ``package`` that it needs. ``rule`` is the one that computes it. ``unavailable`` is why there
+    is none here.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Metric:
     sum_of: tuple[str, ...] = ()
     optional: bool = False
     package: str = ""
+    rule: str = "metrics"
     unavailable: str = ""
 
     @property
@@ -46,8 +49,10 @@ class Metric:
     @property
     def group(self) -> str:
         """The group that the cost table counts it in."""
-        if not self.of_one_model and not self.sum_of:
+        if self.rule == TOGETHER_BY:
             return "Several models"
+        if self.rule == PROJECTION_NORM:
+            return "Projection Norm"
         if self.of_target:
             if self.extra_outputs:
                 return "Target embeddings"
@@ -341,8 +346,17 @@ METRICS = (
         extra_outputs=BOTH_EMBEDDINGS,
     ),
     *(_of_labeled_target(one) for one in (LOGME, LEEP, H_SCORE)),
-    Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022"),
-    Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022"),
+    Metric(
+        "projection_norm",
+        "Projection Norm",
+        ("probabilities", "gradients", "target images"),
+        -1,
+        "Yu et al. 2022, by a short training, relative to the way of the reference",
+        optional=True,
+        rule=PROJECTION_NORM,
+    ),
+    Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022", rule=TOGETHER_BY),
+    Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022", rule=TOGETHER_BY),
     Metric(
         "aline_d_auroc",
         "ALine-D, AUROC",
@@ -350,10 +364,12 @@ METRICS = (
         1,
         "after Baek et al. 2022, concordance in the place of agreement",
         SEVERAL,
+        rule=TOGETHER_BY,
     ),
 )
 
 
 def metrics_of(task: str) -> list[Metric]:
-    """The metrics of single models that a task has."""
-    return [metric for metric in METRICS if task in metric.tasks and metric.of_one_model]
+    """The metrics of a task that the rule ``metrics`` computes, each of one model."""
+    own = [one for one in METRICS if one.rule == "metrics" and one.of_one_model]
+    return [metric for metric in own if task in metric.tasks]
