@@ -7,7 +7,8 @@ from math import exp, sqrt
 import numpy as np
 import pytest
 
-from stamp.metrics.domain_distance import IMAGES, SourceKernel, mmd, proxy_a_distance, spaced
+from stamp.metrics.domain_distance import IMAGES, SourceKernel, mmd, proxy_a_distance
+from stamp.metrics.principal_axes import spaced
 
 
 def clouds(n: int, m: int, gap: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -71,4 +72,4 @@ def test_too_few_images_are_a_reason() -> None:
 def test_of_many_images_some_are_taken_evenly() -> None:
     h = np.arange(1201.0)[:, None]
     assert spaced(h, 5)[:, 0].tolist() == [0, 300, 600, 900, 1200]
-    assert len(spaced(h)) == IMAGES and spaced(h[:9]).shape == (9, 1)
+    assert len(spaced(h, IMAGES)) == IMAGES and spaced(h[:9], IMAGES).shape == (9, 1)

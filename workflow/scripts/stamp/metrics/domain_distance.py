@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 
 from stamp.metrics.linear_probe import held_out_accuracy
+from stamp.metrics.principal_axes import spaced
 from stamp.metrics.value import ONE_IMAGE, Value, missing
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ class SourceKernel:
     @classmethod
     def of(cls, h: ArrayLike) -> SourceKernel:
         """That of embeddings [n, d]."""
-        chosen = spaced(h)
+        chosen = spaced(h, IMAGES)
         between = pdist(chosen)
         width = float(np.median(between)) if len(between) else 0.0
         return cls(chosen, width, _mean_kernel(chosen, chosen, width) if width > 0 else 1.0)
@@ -44,7 +45,7 @@ def mmd(source: SourceKernel, target: ArrayLike) -> Value:
     images. It lies in [0, sqrt 2], is 0 for equal samples and, with w of the model's own, does not
     depend on the scale of the embeddings.
     """
-    there = spaced(target)
+    there = spaced(target, IMAGES)
     if min(len(source.h), len(there)) < 2:
         return missing(ONE_IMAGE)
     if source.width == 0:
@@ -76,13 +77,6 @@ def proxy_a_distance(source: ArrayLike, target: ArrayLike) -> Value:
     return Value(2 * (1 - 2 * error))
 
 
-def spaced(h: ArrayLike, count: int = IMAGES) -> Array:
-    """At most ``count`` rows, evenly spaced."""
-    array = np.asarray(h, dtype=np.float64)
-    if len(array) <= count:
-        return array
-    return array[np.linspace(0, len(array) - 1, count).round().astype(np.int64)]
-
-
 def _mean_kernel(a: Array, b: Array, width: float) -> float:
-    return float(np.exp(cdist(a, b, "sqeuclidean") / (-2 * width**2)).mean())
+    squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
+    return float(np.exp(np.maximum(squared, 0) / (-2 * width**2)).mean())

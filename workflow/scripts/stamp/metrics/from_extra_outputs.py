@@ -19,6 +19,7 @@ from stamp.metrics import (
     transferability,
 )
 from stamp.metrics.inputs import ScaledOutputs
+from stamp.metrics.principal_axes import PrincipalAxes
 from stamp.metrics.value import NO_EXTRA_OUTPUTS, NO_LABELS, Measured, Value, missing
 from stamp.scoring.stamp import health, probabilities, squared_distances
 
@@ -118,9 +119,19 @@ class ExtraInputs:
         return embeddings.Moments.of(self.pool_embeddings)
 
     @cached_property
+    def axes(self) -> PrincipalAxes:
+        """The principal axes of the pool's embeddings."""
+        return PrincipalAxes.of(self.pool_embeddings)
+
+    @cached_property
+    def on_axes(self) -> np.ndarray:
+        """The pool's embeddings on its principal axes."""
+        return self.axes.on(self.pool_embeddings)
+
+    @cached_property
     def kernel(self) -> domain_distance.SourceKernel:
         """The kernel of the pool's embeddings."""
-        return domain_distance.SourceKernel.of(self.pool_embeddings)
+        return domain_distance.SourceKernel.of(self.on_axes)
 
     @cached_property
     def clouds(self) -> list[np.ndarray]:
@@ -222,10 +233,10 @@ MEASURES: dict[str, Callable[[ExtraInputs], Measured]] = {
     "effective_rank": _of_pool(lambda data, h: embeddings.effective_rank(h)),
     "feature_norm": _of_pool(lambda data, h: embeddings.feature_norm(h)),
     "logme": _of_pool(
-        lambda data, h: transferability.logme(h, data.source.labels, data.source.task)
+        lambda data, _: transferability.logme(data.on_axes, data.source.labels, data.source.task)
     ),
     "h_score": _of_pool(
-        lambda data, h: transferability.h_score(h, data.source.labels, data.source.task)
+        lambda data, _: transferability.h_score(data.on_axes, data.source.labels, data.source.task)
     ),
     "laplacian_logdet": _of_clouds(embedding_graphs.laplacian_logdet),
     "ollivier_ricci": _of_clouds(embedding_graphs.ollivier_ricci),
@@ -253,13 +264,14 @@ class _TargetImages:
     h: np.ndarray
     rows: np.ndarray
     there: DomainOutputs
+    axes: PrincipalAxes  # the source's
 
     def transferred(self, measure: Callable[[np.ndarray, np.ndarray, str], Value]) -> Value:
         """A transferability score of the labeled target."""
         labeled = self.there.labeled
         if labeled is None:
             return missing(NO_LABELS)
-        return measure(self.h, labeled.labels[self.rows], labeled.task)
+        return measure(self.axes.on(self.h), labeled.labels[self.rows], labeled.task)
 
 
 # Each takes what there is of the source and of the domain of a target.
@@ -268,9 +280,9 @@ TARGET_MEASURES: dict[str, Callable[[ExtraInputs, _TargetImages], Value]] = {
         images.h, images.there.own.p[images.rows], images.there.own.task
     ),
     "fd_target": lambda data, images: embeddings.frechet_distance(data.moments, images.h),
-    "mmd": lambda data, images: domain_distance.mmd(data.kernel, images.h),
+    "mmd": lambda data, images: domain_distance.mmd(data.kernel, images.h @ data.axes.axes),
     "proxy_a_distance": lambda data, images: domain_distance.proxy_a_distance(
-        data.pool_embeddings, images.h
+        data.on_axes, images.h @ data.axes.axes
     ),
     "logme_target": lambda _, images: images.transferred(transferability.logme),
     "h_score_target": lambda _, images: images.transferred(transferability.h_score),
@@ -283,7 +295,8 @@ def target_value(
     """A metric of the embeddings of those images of a target that are members of a domain."""
     try:
         rows, h = data.target_embeddings.of(view, member)
-        return Measured(TARGET_MEASURES[name](data, _TargetImages(h, rows, there)), len(h))
+        images = _TargetImages(h, rows, there, data.axes)
+        return Measured(TARGET_MEASURES[name](data, images), len(h))
     except NotAvailable as reason:
         return Measured(missing(str(reason)), 0)
 

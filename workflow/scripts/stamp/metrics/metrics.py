@@ -63,7 +63,9 @@ def metric_table(
     classes. The target's labels count in the metrics of a labeled target alone. A metric that can't
     be had, and every metric of a degenerate model, has a row with the reason.
     """
-    known = [one for one in metrics_of(source.task) if wanted is None or one.name in wanted]
+    known = metrics_of(source.task)
+    if wanted is not None:
+        known = [one for one in metrics_of(source.task, optional=True) if one.name in wanted]
     rows = _Rows(DEGENERATE if extra is not None and extra.degenerate else "")
     _add_source(rows, source, extra, [one for one in known if not one.of_target])
     names = [one.name for one in known if one.of_target]

@@ -369,7 +369,7 @@ METRICS = (
 )
 
 
-def metrics_of(task: str) -> list[Metric]:
+def metrics_of(task: str, optional: bool = False) -> list[Metric]:
     """The metrics of a task that the rule ``metrics`` computes, each of one model."""
     own = [one for one in METRICS if one.rule == "metrics" and one.of_one_model]
-    return [metric for metric in own if task in metric.tasks]
+    return [one for one in own if task in one.tasks and (optional or not one.optional)]
