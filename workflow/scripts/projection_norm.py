@@ -5,8 +5,8 @@ import torch
 from stamp.core.artifacts import write_table
 from stamp.core.device import claim
 from stamp.core.errors import run
-from stamp.inference.pseudo_label_training import PseudoLabelTraining
 from stamp.inference.provenance import ModelFiles
+from stamp.inference.pseudo_label_training import PseudoLabelTraining
 from stamp.metrics.projection_norm import TrainingImages, precomputed, projection_norms
 from stamp.models.loaders.registry import load_named
 

@@ -49,10 +49,10 @@ class TrainingImages:
         named = zip(params.targets, files.views, strict=True)
         views = {name: read_table(file, study=study, view=name) for name, file in named}
         parts = zip(files.target_pixels, files.target_records, views.values(), strict=True)
-        caches = [PixelCache(Path(file), Path(rec), view["image"]) for file, rec, view in parts]
+        caches = [_cache(file, record, view) for file, record, view in parts]
         count = params.images
         return cls(
-            source=PixelCache(Path(files.pixels), Path(files.record), source["image"]),
+            source=_cache(files.pixels, files.record, source),
             rows=np.flatnonzero((source["role"] == "pool").to_numpy())[:count],
             targets=SelectedImages.of_targets(caches, list(views.values()), count, params.seed),
             views=views,
@@ -102,6 +102,10 @@ def projection_norms(
 def precomputed(model: str, views: Sequence[str]) -> pl.DataFrame:
     """The rows of a model that can't be run."""
     return _table([_row(model, view, "all", PRECOMPUTED) for view in views])
+
+
+def _cache(pixels: str, record: str, view: pl.DataFrame) -> PixelCache:
+    return PixelCache(Path(pixels), Path(record), view["image"].to_list())
 
 
 def _row(model: str, view: str, domain: str, reason: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def _sum(metrics: pl.DataFrame, wanted: Metric) -> pl.DataFrame:
         total[there] = z.mean(axis=0)
     counts = dict(own.group_by("model").agg(pl.col("n").max()).iter_rows())
     why = own.filter(pl.col("value").is_null()).select("model", "reason").iter_rows()
-    reasons = {model: FEW for model in models} | dict(why)
+    reasons = dict.fromkeys(models, FEW) | dict(why)
     rows = [
         {
             "model": model,

@@ -1,10 +1,10 @@
 """Transferability scores: how well labeled images are told apart by embeddings or outputs.
 
-Their authors take the labels of the task that a network is to be transferred to. Here these are the
-source's own, or, for reference, a labeled target's. ``h`` are embeddings [n, d], ``p`` probabilities
-[n, C]; labels are class numbers [n] (multiclass) or 0 and 1 [n, C] (multilabel), NaN where unknown.
-In a multilabel study each class is a task of its own, over the images with a label of it, and the
-value is the mean over the classes that have ``MINIMUM`` of both.
+Their authors take the labels of the task that a network is to be transferred to. Here these are
+the source's own, or, for reference, a labeled target's. ``h`` are embeddings [n, d], ``p``
+probabilities [n, C]; labels are class numbers [n] (multiclass) or 0 and 1 [n, C] (multilabel), NaN
+where unknown. In a multilabel study each class is a task of its own, over the images with a label
+of it, and the value is the mean over the classes that have ``MINIMUM`` of both.
 """
 
 from __future__ import annotations

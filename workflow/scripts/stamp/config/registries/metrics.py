@@ -14,13 +14,13 @@ class Metric:
     """A predictor of how a model will do elsewhere.
 
     ``needs`` names what it takes: probabilities, logits or embeddings on the source pool, labels
-    (of the source), gradients, extra forward passes, target images (unlabeled), target labels (which
-    nobody has who must choose: for reference), other models. ``direction`` is 1 where more should
-    mean better on the targets, -1 where less should. ``extra_outputs`` are the kinds of extra
-    inference outputs that it is made from. ``sum_of`` are the metrics that it is the mean z-score
-    of, over the models of a study. An ``optional`` one is computed where a study asks for it, with
-    the ``package`` that it needs. ``rule`` is the one that computes it. ``unavailable`` is why there
-    is none here.
+    (of the source), gradients, extra forward passes, target images (unlabeled), target labels (for
+    reference: who must choose has none), other models. ``direction`` is 1 where more should mean
+    better on the targets, -1 where less should. ``extra_outputs`` are the kinds of extra inference
+    outputs that it is made from. ``sum_of`` are the metrics that it is the mean z-score of, over
+    the models of a study. An ``optional`` one is computed where a study asks for it, with the
+    ``package`` that it needs. ``rule`` is the one that computes it. ``unavailable`` is why there is
+    none here.
     """
 
     name: str
@@ -286,8 +286,8 @@ METRICS = (
         "TopoGeo signals, sum",
         (*LABELED_EMBEDDINGS, "other models"),
         1,
-        "after Hazratian et al. 2026, whose weights are not published: mean z-score over the models "
-        "of log-determinant and H0 persistence (less is better) and curvature",
+        "after Hazratian et al. 2026, whose weights are not published: mean over the models' "
+        "z-scores of curvature, log-determinant and H0 persistence, each in its direction",
         extra_outputs=("embeddings",),
         sum_of=tuple(one.name for one in SIGNALS),
     ),
