@@ -148,7 +148,8 @@ def metrics_files(wildcards):
     """The metrics of single models, and those of all models together."""
     single = files_of("metrics/{model}.parquet", model="models")
     together = files_if("agreement_on_the_line", "statistics/agreement_on_the_line.parquet")
-    return single(wildcards) + together(wildcards)
+    trained = files_if("projection_norm", "projection_norm/{model}.parquet", model="models")
+    return single(wildcards) + trained(wildcards) + together(wildcards)
 
 
 def profiles_of(wildcards):

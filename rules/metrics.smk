@@ -40,6 +40,7 @@ rule metrics:
         estimator=of_study("estimator"),
         number=of_study("pairs", "n_pairs"),
         wanted=of_study("metrics"),
+        packages=of_study("metric_packages"),
         targets=of_study("cached_targets"),
         streamed=of_study("streamed_targets"),
         scored=of_study("scored_classes"),
@@ -47,6 +48,44 @@ rule metrics:
         code=code_of("metrics.py"),
     script:
         "../workflow/scripts/metrics.py"
+
+
+rule projection_norm:
+    """How differently a model learns its own answers to each target and to the source (optional)."""
+    input:
+        **pixels_of("source"),
+        view=rules.source_view.output[0],
+        target_pixels=target_pixels_of("pixels"),
+        target_records=target_pixels_of("record"),
+        views=files_of("views/{view}.parquet", view="cached_targets"),
+        weights=weights_of,
+        trained=trained_of,
+        further=further_weights_of,
+    output:
+        f"{RESULTS}/{{study}}/projection_norm/{{model}}.parquet",
+    log:
+        f"{RESULTS}/{{study}}/logs/projection_norm/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/{{study}}/benchmarks/projection_norm/{{model}}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: PLAN.threads
+    resources:
+        gpu=gpus,
+        mem_mb=memory(6000),
+        runtime=minutes(480),
+    params:
+        load=of_model("load"),
+        versions=of_model("versions"),
+        files=digests_of(own_files),
+        task=of_study("task"),
+        classes=of_study("classes"),
+        targets=of_study("cached_targets"),
+        images=of_study("extra_outputs", "images"),
+        seed=PLAN.seed,
+        code=code_of("projection_norm.py", of_model("module")),
+    script:
+        "../workflow/scripts/projection_norm.py"
 
 
 rule agreement_on_the_line:
@@ -88,6 +127,9 @@ rule timings:
         metrics=files_of("benchmarks/metrics/{model}.tsv", model="models"),
         agreement_on_the_line=file_if(
             "agreement_on_the_line", "benchmarks/agreement_on_the_line.tsv"
+        ),
+        projection_norm=files_if(
+            "projection_norm", "benchmarks/projection_norm/{model}.tsv", model="models"
         ),
         extra_outputs=files_if("metric_kinds", "extra_outputs/{model}.json", model="models"),
         target_embeddings=files_if("target_kinds", "target_embeddings/{model}.json", model="models"),

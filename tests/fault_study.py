@@ -32,6 +32,7 @@ DOCUMENT: dict[str, Any] = {
     "zoo": ["faults"],
     "analyses": ["baselines"],
     "metrics": ["entropy", "tta_flip", "embedding_instability", "fd_target"],
+    "optional_metrics": ["projection_norm"],
     "extra_outputs": {"images": 20},
     "stress": {"changes": ["noise", "blur"], "images": 20},
     "statistics": {"permutations": 200, "resamples": 200, "minimum": 3},

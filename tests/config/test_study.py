@@ -213,6 +213,27 @@ def test_what_needs_stress_tests_is_refused_without_them(files: dict) -> None:
     assert mistake(files, studies=["small_digits"]).endswith(line)
 
 
+def test_optional_metrics_come_beside_the_others_where_a_study_names_them(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    usual = digits(files).metrics
+    assert "persistence_h1" not in usual and digits(files).metric_packages == {}
+    study["optional_metrics"] = ["persistence_h1"]
+    assert set(digits(files).metrics) == {*usual, "persistence_h1"}
+    assert list(digits(files).metric_packages) == ["gudhi"]
+    study["optional_metrics"] = ["entropy"]
+    assert "optional_metrics: unknown metric 'entropy'" in mistake(files, studies=["small_digits"])
+    study |= {"optional_metrics": [], "metrics": ["persistence_h1"]}
+    assert digits(files).metrics == ["persistence_h1"]
+
+
+def test_a_sum_of_metrics_brings_its_parts_and_no_agreement_of_models(files: dict) -> None:
+    study = files["studies/small_digits.yaml"]
+    study["metrics"] = ["topogeo"]
+    parts = ["laplacian_logdet", "ollivier_ricci", "persistence_h0"]
+    assert digits(files).metrics == [*parts, "topogeo"]
+    assert not digits(files).agreement_on_the_line
+
+
 def test_only_the_passes_that_metrics_and_analyses_need_are_wanted(
     files: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,11 @@ def test_a_cache_of_other_images_or_one_cut_short_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "script", ["logits", "extra_outputs", "target_embeddings", "backbone_embeddings", "train"]
+    "script",
+    [
+        *("logits", "extra_outputs", "target_embeddings", "backbone_embeddings", "train"),
+        "projection_norm",
+    ],
 )
 def test_a_job_that_reads_the_cache_reaches_no_decoder(script: str) -> None:
     files = {place.file.name for place in reached(SCRIPTS / f"{script}.py")}

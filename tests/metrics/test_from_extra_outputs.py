@@ -15,15 +15,17 @@ from scipy.special import expit, softmax
 from stamp.config.registries.extra_outputs import KINDS
 from stamp.config.registries.metrics import METRICS, metrics_of
 from stamp.core.artifacts import ids_digest, read_json, write_arrays, write_json
+from stamp.metrics import transferability
 from stamp.metrics.from_extra_outputs import (
     MEASURES,
+    TARGET_MEASURES,
     ExtraInputs,
     TargetEmbeddings,
     extra_values,
 )
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetDomains, TargetOutputs
 from stamp.metrics.metrics import NO_IMAGES_KEPT, NO_TARGETS, metric_table
-from stamp.metrics.value import DEGENERATE, NO_EXTRA_OUTPUTS
+from stamp.metrics.value import DEGENERATE, NO_EXTRA_OUTPUTS, NO_LABELS
 
 N, IMAGES, CLASSES = 60, 24, 4
 VIEW = pl.DataFrame(
@@ -99,8 +101,9 @@ def task(request: pytest.FixtureRequest) -> str:
 
 
 def test_every_metric_that_needs_passes_is_measured() -> None:
-    made = {metric.name for metric in METRICS if metric.extra_outputs and not metric.of_target}
-    assert set(MEASURES) == made
+    made = [one for one in METRICS if one.extra_outputs and one.of_one_model]
+    assert set(MEASURES) == {metric.name for metric in made if not metric.of_target}
+    assert set(TARGET_MEASURES) == {metric.name for metric in made if metric.of_target}
 
 
 def test_changed_outputs_are_set_against_those_of_the_same_images(
@@ -239,6 +242,59 @@ def test_metrics_of_a_target_s_embeddings_are_of_its_own_images(tmp_path: Path, 
         assert row["value"] == pytest.approx(expected) and row["n"] == len(own)
 
 
+def test_scores_of_a_labeled_target_are_of_its_own_labels_and_the_classes_it_is_scored_on(
+    tmp_path: Path, task: str
+) -> None:
+    rng = np.random.default_rng(8)
+    found, source = arrays(rng), pool_outputs(rng, task)
+    images = {"far": [f"f{n}" for n in range(len(POOL))]}
+    rows = list(range(0, len(POOL), 2))
+    h = rng.normal(size=(len(rows), 6)) + source.labels[rows].reshape(len(rows), -1)[:, :1]
+    there = TargetEmbeddings(target_manifest(tmp_path, rows, h, images), images)
+    data = replace(extra(source, manifest(tmp_path, found)), target_embeddings=there)
+    where = TargetDomains(pl.Series(["x"] * len(POOL)), {"all": [0, 2]})
+    unlabeled = replace(source, labels=np.full_like(source.labels, np.nan))
+    target = TargetOutputs(unlabeled, where, labels=source.labels)
+    names = ["logme_target", "leep_target", "h_score_target"]
+    table = metric_table(source, {"far": target}, data, names)
+    if task == "multiclass":
+        y = np.where(source.labels == 1, np.nan, source.labels / 2)
+        z = source.logits[:, [0, 2]] / TEMPERATURE
+        p = softmax(z, axis=1)
+    else:
+        y, p = source.labels[:, [0, 2]], source.p[:, [0, 2]]
+    expected = [
+        transferability.logme(h, y[rows], task),
+        transferability.leep(p, y, task),
+        transferability.h_score(h, y[rows], task),
+    ]
+    for name, value in zip(names, expected, strict=True):
+        row = table.filter(metric=name, domain="all").row(0, named=True)
+        assert row["value"] == pytest.approx(value.value)
+    none = metric_table(source, {"far": replace(target, labels=None)}, data, names)
+    assert none["value"].is_null().all() and set(none["reason"]) == {NO_LABELS}
+
+
+def test_distances_of_a_target_are_from_the_source_s_pool(tmp_path: Path, task: str) -> None:
+    rng = np.random.default_rng(9)
+    found, source = arrays(rng), pool_outputs(rng, task)
+    images = {"far": [f"f{n}" for n in range(len(POOL))]}
+    rows = list(range(len(POOL)))
+    pool = found["embeddings"]["embeddings"][POOL]
+    for moved, expected in ((0.0, (0, 0)), (1e3, (None, 2))):
+        folder = tmp_path / str(moved)
+        there = TargetEmbeddings(target_manifest(folder, rows, pool + moved, images), images)
+        data = replace(extra(source, manifest(folder, found)), target_embeddings=there)
+        target = TargetOutputs(source, TargetDomains(pl.Series(["x"] * len(POOL))))
+        table = metric_table(source, {"far": target}, data, ["mmd", "proxy_a_distance"])
+        values = dict(table.select("metric", "value").iter_rows())
+        assert values["proxy_a_distance"] == pytest.approx(expected[1], abs=1e-6)
+        if expected[0] is not None:
+            assert values["mmd"] == pytest.approx(expected[0], abs=1e-6)
+        else:
+            assert values["mmd"] > 0.7
+
+
 def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
     tmp_path: Path, task: str
 ) -> None:
@@ -258,6 +314,8 @@ def test_a_pass_that_a_model_can_not_give_is_a_reason_in_each_metric_of_it(
             assert reasons.pop(metric.name) == "no dropout layer"
         elif metric.of_target:
             assert reasons.pop(metric.name) == NO_TARGETS
+        elif metric.unavailable:
+            assert reasons.pop(metric.name) == metric.unavailable
     assert not reasons
 
 

@@ -14,7 +14,7 @@ from scipy.stats import entropy as stats_entropy
 from stamp.config.registries.metrics import metrics_of
 from stamp.core.artifacts import ids_digest, read_arrays, write_arrays, write_table
 from stamp.inference.outputs import Outputs
-from stamp.metrics import target_estimates
+from stamp.metrics import target_estimates, transferability
 from stamp.metrics.inputs import (
     ModelOutputs,
     OutputSettings,
@@ -244,6 +244,12 @@ def test_a_merged_class_counts_in_every_estimate(tmp_path: Path, lacks: tuple[in
     for name, value in expected.items():
         row = one(table, metric=name, domain="all")
         assert row["value"] == pytest.approx(value.value, abs=1e-7) and row["n"] == 300
+    # the target's own labels, for reference alone
+    assert found.targets["far"].labels is not None
+    labels = pl.read_parquet(files.view).select("a", "c/d").to_numpy()[:, : p.shape[1]]
+    leep = transferability.leep(away, labels, "multilabel")
+    row = one(table, metric="leep_target", domain="all")
+    assert (row["value"] or np.nan) == pytest.approx(leep.value, nan_ok=True)
     # what is made from outputs alone is of the model's own classes
     own = probabilities(z[300:][:, there], "multilabel")
     norm = np.linalg.norm(own, "nuc") / np.sqrt(own.shape[1]) / np.linalg.norm(own)

@@ -55,7 +55,7 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
             target_embeddings=[],
             **{
                 name: [measured(tmp_path / f"{name}.tsv", 0.5)]
-                for name in ("calibrate", "score", "metrics")
+                for name in ("calibrate", "score", "metrics", "projection_norm")
             },
         ),
         output=[tmp_path / "costs.parquet"],
@@ -69,6 +69,7 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
         ("m", "score", None, 0, 0.5),
         ("m", "metrics", None, 0, 0.5),
         (None, "agreement_on_the_line", None, 0, 9.0),
+        ("m", "projection_norm", None, 0, 0.5),
         ("m", "extra_outputs", "flip", 10, 1.5),
     ]
 

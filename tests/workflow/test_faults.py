@@ -85,6 +85,7 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         ),
         half("target_embeddings", f"{study}target_embeddings/probe.json"),
         half("metrics", f"{study}metrics/linear.parquet"),
+        half("projection_norm", f"{study}projection_norm/linear.parquet"),
         half("evaluate", f"{study}evaluations/away/tuned.parquet"),
         half("collect", f"{study}statistics/outcomes.parquet"),
         half("correlate", f"{study}statistics/correlations.csv"),

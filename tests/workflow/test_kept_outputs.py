@@ -98,10 +98,15 @@ def test_a_model_added_makes_its_own_outputs_only(copied: Project) -> None:
 
 def test_a_target_brings_outputs_of_its_own_and_leaves_the_sources_alone(copied: Project) -> None:
     kept = files(copied)
-    more = {"metrics": [*FIRST, "fd_target"], "targets": PHANTOM["targets"]}
+    more = {
+        "metrics": [*FIRST, "fd_target", "mmd", "leep_target"],
+        "optional_metrics": ["projection_norm"],
+        "targets": PHANTOM["targets"],
+    }
     copied.edit(f"studies/{STUDY}.yaml", lambda study: study.update(more))
     planned = copied.plan(TARGET)
-    assert {f"target_embeddings {STUDY} {name}" for name in MODELS} <= set(planned)
+    for rule in ("target_embeddings", "projection_norm"):
+        assert {f"{rule} {STUDY} {name}" for name in MODELS} <= set(planned)
     assert not [
         job for job in planned if job.startswith(("extra_outputs", f"logits {STUDY} source"))
     ]
@@ -112,6 +117,12 @@ def test_a_target_brings_outputs_of_its_own_and_leaves_the_sources_alone(copied:
         found = table.filter(pl.col("metric") == "fd_target")
         assert set(found["view"]) == set(PHANTOM["targets"])
         assert found["value"].min() > 0 and found["n"].min() > 1
+        assert table.filter(pl.col("metric") == "mmd")["value"].min() > 0
+        assert table.filter(pl.col("metric") == "leep_target")["value"].max() < 0
+    compared = pl.read_csv(copied.result(f"{STUDY}/analyses/baselines_models.csv"))
+    trained = compared.filter(pl.col("metric") == "projection_norm")
+    assert set(trained["model"]) == set(MODELS) and trained["value"].min() > 0
+    assert copied.plan(TARGET) == jobs()
 
 
 def test_metrics_that_need_no_extra_output_make_none(copied: Project) -> None:

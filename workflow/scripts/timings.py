@@ -14,6 +14,8 @@ def main(smk):
         rows += job_rows(stage, params.models, files[stage])
     if files.agreement_on_the_line:
         rows += job_rows("agreement_on_the_line", [None], [files.agreement_on_the_line])
+    if files.projection_norm:
+        rows += job_rows("projection_norm", params.models, files.projection_norm)
     for manifests in (files.extra_outputs, files.target_embeddings):
         if manifests:
             rows += extra_output_rows(dict(zip(params.models, manifests, strict=True)))

@@ -12,7 +12,7 @@ from stamp.config.datasets import Dataset, check_known
 from stamp.config.documents import parsed, plain, read_yaml
 from stamp.config.labels import class_lists
 from stamp.config.registries.analyses import ANALYSES
-from stamp.config.registries.metrics import METRICS
+from stamp.config.registries.metrics import METRICS, Metric
 from stamp.config.registries.stress_changes import changes
 from stamp.config.study import Study
 from stamp.config.study_file import StudyFile, TargetSettings
@@ -186,20 +186,33 @@ def _check_classes(where: str, names: Iterable[str], known: Sequence[str]) -> No
 
 def _metrics(file: StudyFile, where: str) -> list[str]:
     """The metrics that the study compares STAMP with: those it names, or all that its task has."""
-    tasks = {one.name: one.tasks for one in METRICS}
-    stressed = [one.name for one in METRICS if one.of_stress_tests]
-    for name in file.metrics or ():
-        if name not in tasks:
-            raise UserError(f"{where}: metrics: unknown metric '{name}': {suggest(name, tasks)}")
-        if file.task not in tasks[name]:
-            only = " and ".join(tasks[name])
-            raise UserError(f"{where}: metrics: '{name}' is defined for {only} studies only")
-        if name in stressed and file.stress is None:
-            raise UserError(f"{where}: metrics: '{name}' needs the study's 'stress'")
-    chosen = file.metrics or [name for name in tasks if file.task in tasks[name]]
-    if file.stress is None:
-        chosen = [name for name in chosen if name not in stressed]
-    return [name for name in tasks if name in chosen]
+    known = {one.name: one for one in METRICS}
+    optional = {name: one for name, one in known.items() if one.optional}
+    _check_metrics(file.metrics or (), known, file, f"{where}: metrics")
+    _check_metrics(file.optional_metrics, optional, file, f"{where}: optional_metrics")
+    usual = [
+        one.name
+        for one in METRICS
+        if file.task in one.tasks
+        and not one.optional
+        and (file.stress is not None or not one.of_stress_tests)
+    ]
+    chosen = {*(file.metrics or usual), *file.optional_metrics}
+    chosen |= {part for name in chosen for part in known[name].sum_of}
+    return [name for name in known if name in chosen]
+
+
+def _check_metrics(
+    names: Iterable[str], known: Mapping[str, Metric], file: StudyFile, where: str
+) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(f"{where}: unknown metric '{name}': {suggest(name, known)}")
+        if file.task not in known[name].tasks:
+            only = " and ".join(known[name].tasks)
+            raise UserError(f"{where}: '{name}' is defined for {only} studies only")
+        if known[name].of_stress_tests and file.stress is None:
+            raise UserError(f"{where}: '{name}' needs the study's 'stress'")
 
 
 def _models(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from stamp.config import view_names
@@ -280,7 +281,25 @@ class Study:
     @property
     def agreement_on_the_line(self) -> bool:
         """Whether any of the study's metrics needs all models at once."""
-        return any(one.name in self.metrics and not one.of_one_model for one in METRICS)
+        return self._has_metric_of("agreement_on_the_line")
+
+    @property
+    def projection_norm(self) -> bool:
+        """Whether networks are trained on their answers to the targets."""
+        compared = any("metrics" in ANALYSES[name].reads for name in self.analyses)
+        return compared and bool(self.cached_targets) and self._has_metric_of("projection_norm")
+
+    def _has_metric_of(self, rule: str) -> bool:
+        return any(one.name in self.metrics and one.rule == rule for one in METRICS)
+
+    @property
+    def metric_packages(self) -> dict[str, str]:
+        """The versions of the packages that single metrics of the study need.
+
+        A metric whose package is missing is not there; it is made once the package is.
+        """
+        wanted = [one.package for one in METRICS if one.name in self.metrics and one.package]
+        return {package: _installed(package) for package in wanted}
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -354,3 +373,10 @@ class Study:
                 "scaled": self.calibration.scale,
             },
         }
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

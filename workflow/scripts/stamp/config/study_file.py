@@ -364,7 +364,12 @@ class StudyFile(Section):
         None,
         description="the metrics that `baselines` compares, by name (`python -m stamp metrics` "
         "lists them)",
-        json_schema_extra={"absent": "all that the task has"},
+        json_schema_extra={"absent": "all that the task has, without optional ones"},
+    )
+    optional_metrics: Distinct[str] = Field(
+        [],
+        description="metrics beside these that take longer or need a further package: "
+        "`projection_norm` (trains every network for each domain), `persistence_h1` (gudhi)",
     )
     show_images: bool | None = Field(
         None,

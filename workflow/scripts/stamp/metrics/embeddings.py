@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stamp.metrics.linear_probe import held_out_accuracy
 from stamp.metrics.value import NO_IMAGES, ONE_IMAGE, Value, missing
 from stamp.scoring.stamp import exact_groups
 
@@ -264,11 +265,8 @@ def _root(h: Array) -> Array:
 
 def _probed(rotated: Array, held: NDArray[np.bool_], penalty: float) -> float:
     """Accuracy of a ridge probe on the images that are held out of its training."""
-    from sklearn.linear_model import RidgeClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    parts = [rotated[:, side].reshape(-1, rotated.shape[2]) for side in (~held, held)]
-    names = [np.repeat(np.arange(4), side.sum()) for side in (~held, held)]
-    probe = make_pipeline(StandardScaler(), RidgeClassifier(alpha=penalty))
-    return float(probe.fit(parts[0], names[0]).score(parts[1], names[1]))
+    train, test = (
+        (rotated[:, side].reshape(-1, rotated.shape[2]), np.repeat(np.arange(4), side.sum()))
+        for side in (~held, held)
+    )
+    return held_out_accuracy(train, test, penalty)

@@ -11,9 +11,16 @@ import numpy as np
 import polars as pl
 
 from stamp.inference.extra_outputs.manifest import NotAvailable, note_of, read_output
-from stamp.metrics import embeddings, stability
+from stamp.metrics import (
+    domain_distance,
+    embedding_graphs,
+    embeddings,
+    stability,
+    transferability,
+)
 from stamp.metrics.inputs import ScaledOutputs
-from stamp.metrics.value import NO_EXTRA_OUTPUTS, Measured, Value, missing
+from stamp.metrics.principal_axes import PrincipalAxes
+from stamp.metrics.value import NO_EXTRA_OUTPUTS, NO_LABELS, Measured, Value, missing
 from stamp.scoring.stamp import health, probabilities, squared_distances
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -111,6 +118,27 @@ class ExtraInputs:
         """The mean and covariance of the pool's embeddings."""
         return embeddings.Moments.of(self.pool_embeddings)
 
+    @cached_property
+    def axes(self) -> PrincipalAxes:
+        """The principal axes of the pool's embeddings."""
+        return PrincipalAxes.of(self.pool_embeddings)
+
+    @cached_property
+    def on_axes(self) -> np.ndarray:
+        """The pool's embeddings on its principal axes."""
+        return self.axes.on(self.pool_embeddings)
+
+    @cached_property
+    def kernel(self) -> domain_distance.SourceKernel:
+        """The kernel of the pool's embeddings."""
+        return domain_distance.SourceKernel.of(self.on_axes)
+
+    @cached_property
+    def clouds(self) -> list[np.ndarray]:
+        """The embeddings of each class of the pool."""
+        source = self.source
+        return embedding_graphs.class_clouds(self.pool_embeddings, source.labels, source.task)
+
     def augmented(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
         """The outputs on images as they are, and on the augmented ones."""
         found = self.read(kind)
@@ -161,6 +189,15 @@ def _dice(data: ExtraInputs, name: str) -> Measured:
     return Measured(stability.gradcam_dice(values), len(values))
 
 
+def _of_clouds(measure: Callable[[Sequence[np.ndarray]], Value]) -> Callable[..., Measured]:
+    """A signal of the graphs of the classes' embeddings."""
+
+    def found(data: ExtraInputs) -> Measured:
+        return Measured(measure(data.clouds), sum(map(len, data.clouds)))
+
+    return found
+
+
 def _of_pool(measure: Callable[[ExtraInputs, np.ndarray], Value]) -> Callable[..., Measured]:
     """A metric of the embeddings of all pool images."""
 
@@ -195,21 +232,71 @@ MEASURES: dict[str, Callable[[ExtraInputs], Measured]] = {
     ),
     "effective_rank": _of_pool(lambda data, h: embeddings.effective_rank(h)),
     "feature_norm": _of_pool(lambda data, h: embeddings.feature_norm(h)),
+    "logme": _of_pool(
+        lambda data, _: transferability.logme(data.on_axes, data.source.labels, data.source.task)
+    ),
+    "h_score": _of_pool(
+        lambda data, _: transferability.h_score(data.on_axes, data.source.labels, data.source.task)
+    ),
+    "laplacian_logdet": _of_clouds(embedding_graphs.laplacian_logdet),
+    "ollivier_ricci": _of_clouds(embedding_graphs.ollivier_ricci),
+    "persistence_h0": _of_clouds(embedding_graphs.persistence_h0),
+    "persistence_h1": _of_clouds(embedding_graphs.persistence_h1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DomainOutputs:
+    """Outputs on all images of a target as a domain uses them.
+
+    ``own`` are the model's; ``labeled`` those over the classes that the domain is scored on, with
+    its labels.
+    """
+
+    own: ScaledOutputs
+    labeled: ScaledOutputs | None
+
+
+@dataclass(frozen=True, slots=True)
+class _TargetImages:
+    """The embeddings of a domain's images, and the rows of the view that they are of."""
+
+    h: np.ndarray
+    rows: np.ndarray
+    there: DomainOutputs
+    axes: PrincipalAxes  # the source's
+
+    def transferred(self, measure: Callable[[np.ndarray, np.ndarray, str], Value]) -> Value:
+        """A transferability score of the labeled target."""
+        labeled = self.there.labeled
+        if labeled is None:
+            return missing(NO_LABELS)
+        return measure(self.axes.on(self.h), labeled.labels[self.rows], labeled.task)
+
+
+# Each takes what there is of the source and of the domain of a target.
+TARGET_MEASURES: dict[str, Callable[[ExtraInputs, _TargetImages], Value]] = {
+    "dispersion": lambda _, images: embeddings.dispersion(
+        images.h, images.there.own.p[images.rows], images.there.own.task
+    ),
+    "fd_target": lambda data, images: embeddings.frechet_distance(data.moments, images.h),
+    "mmd": lambda data, images: domain_distance.mmd(data.kernel, images.h @ data.axes.axes),
+    "proxy_a_distance": lambda data, images: domain_distance.proxy_a_distance(
+        data.on_axes, images.h @ data.axes.axes
+    ),
+    "logme_target": lambda _, images: images.transferred(transferability.logme),
+    "h_score_target": lambda _, images: images.transferred(transferability.h_score),
 }
 
 
 def target_value(
-    name: str, data: ExtraInputs, view: str, member: np.ndarray, there: ScaledOutputs
+    name: str, data: ExtraInputs, view: str, member: np.ndarray, there: DomainOutputs
 ) -> Measured:
-    """A metric of a target's embeddings; ``there`` are the outputs on all its images.
-
-    ``fd_target`` is the Frechet distance of the pool's embeddings and the target's.
-    """
+    """A metric of the embeddings of those images of a target that are members of a domain."""
     try:
         rows, h = data.target_embeddings.of(view, member)
-        if name == "dispersion":
-            return Measured(embeddings.dispersion(h, there.p[rows], there.task), len(h))
-        return Measured(embeddings.frechet_distance(data.moments, h), len(h))
+        images = _TargetImages(h, rows, there, data.axes)
+        return Measured(TARGET_MEASURES[name](data, images), len(h))
     except NotAvailable as reason:
         return Measured(missing(str(reason)), 0)
 

@@ -186,12 +186,21 @@ class TargetOutputs:
     """A model's outputs on one target.
 
     ``source`` are those on the source over the same classes, where the target has merged ones.
+    ``labels`` are the target's, over the columns of its outputs, for what is named "labeled target"
+    alone.
     """
 
     outputs: ScaledOutputs | StreamedOutputs
     where: TargetDomains
     images: Sequence[str] = ()
     source: ScaledOutputs | None = None
+    labels: np.ndarray | None = None
+
+    def labeled(self, domain: str) -> ScaledOutputs | None:
+        """The outputs with labels, over the classes of a domain; None without labels."""
+        if self.labels is None or isinstance(self.outputs, StreamedOutputs):
+            return None
+        return replace(self.outputs, labels=self.labels).columns(self.where.chosen(domain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +251,25 @@ def read_target(
         TargetDomains(found.rows["domain"], columns),
         found.rows["image"].to_list(),
         ScaledOutputs.read(pool, own) if own.merge else None,
+        target_labels(found.rows, own),
     )
+
+
+def target_labels(rows: pl.DataFrame, settings: OutputSettings) -> np.ndarray:
+    """The labels of a target over the classes that a model has an output for.
+
+    NaN where the target has none; all of them, in the multiclass case, for a model that lacks
+    classes (see :meth:`ScaledOutputs.read`).
+    """
+    if settings.task == "multiclass":
+        known = settings.there.all() and "label" in rows.columns
+        return rows["label"].cast(pl.Float64).to_numpy() if known else np.full(len(rows), np.nan)
+    names = [name for name, is_in in zip(settings.names, settings.there, strict=True) if is_in]
+    found = np.full((len(rows), len(names)), np.nan)
+    for column, name in enumerate(names):
+        if name in rows.columns:
+            found[:, column] = rows[name].cast(pl.Float64).to_numpy()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

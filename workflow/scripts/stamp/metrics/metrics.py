@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.registries.metrics import METRICS, metrics_of
-from stamp.metrics import from_outputs, target_estimates
-from stamp.metrics.from_extra_outputs import ExtraInputs, extra_values, target_value
+from stamp.config.registries.metrics import METRICS, Metric, metrics_of
+from stamp.metrics import from_outputs, target_estimates, transferability
+from stamp.metrics.from_extra_outputs import (
+    DomainOutputs,
+    ExtraInputs,
+    extra_values,
+    target_value,
+)
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
 from stamp.metrics.value import (
     COLUMNS,
@@ -60,13 +65,16 @@ def metric_table(
     """One row per metric; for one of a target, one row per domain of each target.
 
     Estimates are over the classes that a domain is scored on, fitted on the source images of these
-    classes. A metric that can't be had, and every metric of a degenerate model, has a row with the
-    reason. Those of stress tests have a table of their own, see ``metrics.stress_tests``.
+    classes. The target's labels count in the metrics of a labeled target alone. A metric that can't
+    be had, and every metric of a degenerate model, has a row with the reason. Those of stress tests
+    have a table of their own, see ``metrics.stress_tests``.
     """
-    known = [one for one in metrics_of(source.task) if wanted is None or one.name in wanted]
+    known = metrics_of(source.task)
+    if wanted is not None:
+        known = [one for one in metrics_of(source.task, optional=True) if one.name in wanted]
     known = [one for one in known if not one.of_stress_tests]
     rows = MetricRows(DEGENERATE if extra is not None and extra.degenerate else "")
-    _add_source(rows, source, extra, [one.name for one in known if not one.of_target])
+    _add_source(rows, source, extra, [one for one in known if not one.of_target])
     names = [one.name for one in known if one.of_target]
     for name in names if not targets else ():
         rows.add(name, Measured(missing(NO_TARGETS), 0))
@@ -81,7 +89,10 @@ def metric_table(
                 elif extra is None or rows.broken:
                     measured = Measured(missing(NO_EXTRA_OUTPUTS), 0)
                 else:
-                    there = _own_outputs(source, target, domain, target.outputs)
+                    there = DomainOutputs(
+                        _own_outputs(source, target, domain, target.outputs),
+                        target.labeled(domain),
+                    )
                     measured = target_value(name, extra, view, member, there)
                 rows.add(name, measured, view, domain)
     return rows.table
@@ -94,15 +105,16 @@ def in_order(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_source(
-    rows: MetricRows, source: ScaledOutputs, extra: ExtraInputs | None, names: Sequence[str]
+    rows: MetricRows, source: ScaledOutputs, extra: ExtraInputs | None, known: Sequence[Metric]
 ) -> None:
     """The metrics that need no target."""
     n = len(source.p)
     found = {name: Measured(value, n) for name, value in source_values(source).items()}
     if extra is not None and not rows.broken:
-        found |= extra_values(extra, names)
-    for name in names:
-        rows.add(name, found.get(name, Measured(missing(NO_EXTRA_OUTPUTS), 0)))
+        found |= extra_values(extra, [one.name for one in known])
+    for one in known:
+        why = one.unavailable or NO_EXTRA_OUTPUTS
+        rows.add(one.name, found.get(one.name, Measured(missing(why), 0)))
 
 
 def domain_values(
@@ -121,8 +133,15 @@ def domain_values(
         estimates = target_values(fitted, outputs.columns(chosen))
         alone = unlabeled_values(_own_outputs(source, target, domain, outputs))
         images = int(member.sum())
+        alone["leep_target"] = _labeled_leep(target.labeled(domain), member)
     found = {name: Measured(value, int(member.sum())) for name, value in estimates.items()}
     return found | {name: Measured(value, images) for name, value in alone.items()}
+
+
+def _labeled_leep(labeled: ScaledOutputs | None, member: np.ndarray) -> Value:
+    if labeled is None:
+        return missing(NO_LABELS)
+    return transferability.leep(labeled.p[member], labeled.labels[member], labeled.task)
 
 
 def _own_outputs(
@@ -147,6 +166,7 @@ def source_values(source: ScaledOutputs) -> dict[str, Value]:
         "ece": from_outputs.ece(p, source.labels, task),
         "prediction_std": from_outputs.prediction_std(p),
         "margin": from_outputs.margin(p, task),
+        "leep": transferability.leep(p, source.labels, task),
     }
     if task == "multilabel":
         found["confidence_two_sided"] = from_outputs.mean_confidence_two_sided(p)

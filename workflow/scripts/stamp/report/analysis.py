@@ -17,6 +17,7 @@ import polars as pl
 
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import read_json, read_table
+from stamp.metrics.sums import with_sums
 from stamp.metrics.value import COLUMNS as METRICS
 from stamp.report.comparison import corrected_partial
 from stamp.report.outcomes import source_covariance, source_outcome, values
@@ -107,7 +108,7 @@ def read(inputs: Any, study: str, **about: Any) -> AnalysisData:
         evaluations=pl.concat(evaluations or [pl.DataFrame(schema=EVALUATIONS)]),
         n_pairs=_tables(inputs.n_pairs, study, N_PAIRS),
         calibrations={record["model"]: record for record in records},
-        metrics=_tables(inputs.metrics, study, {"model": pl.String, **METRICS}),
+        metrics=with_sums(_tables(inputs.metrics, study, {"model": pl.String, **METRICS})),
         costs=_tables(getattr(inputs, "costs", ()), study, COSTS),
         profiles=_tables(getattr(inputs, "profiles", ()), study, PROFILE),
         **about,

@@ -13,8 +13,7 @@ from stamp.core.artifacts import read_json
 
 COLUMNS = {
     "model": pl.String,  # null for what is done once for all models
-    # logits, calibrate, score, extra_outputs, stress_tests, metrics, agreement_on_the_line
-    "stage": pl.String,
+    "stage": pl.String,  # the rule: logits, calibrate, score, extra_outputs, metrics, ...
     "part": pl.String,  # the view or the kind of pass
     "images": pl.Int64,
     "seconds": pl.Float64,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 BOTH = ("multiclass", "multilabel")
+PROJECTION_NORM, TOGETHER_BY = "projection_norm", "agreement_on_the_line"  # rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +14,13 @@ class Metric:
     """A predictor of how a model will do elsewhere.
 
     ``needs`` names what it takes: probabilities, logits or embeddings on the source pool, labels
-    (of the source), gradients, extra forward passes, target images (unlabeled), target labels (of
-    other models), other models. ``direction`` is 1 where more should mean better on the targets, -1
-    where less should. ``extra_outputs`` are the kinds of extra inference outputs that it is made
-    from, ``of_stress_tests`` says whether the study's stress tests are.
+    (of the source), gradients, extra forward passes, target images (unlabeled), target labels (for
+    reference: who must choose has none), other models. ``direction`` is 1 where more should mean
+    better on the targets, -1 where less should. ``extra_outputs`` are the kinds of extra inference
+    outputs that it is made from, ``of_stress_tests`` says whether the study's stress tests are.
+    ``sum_of`` are the metrics that it is the mean z-score of, over the models of a study. An
+    ``optional`` one is computed where a study asks for it, with the ``package`` that it needs.
+    ``rule`` is the one that computes it. ``unavailable`` is why there is none here.
     """
 
     name: str
@@ -26,6 +31,11 @@ class Metric:
     tasks: tuple[str, ...] = BOTH
     extra_outputs: tuple[str, ...] = ()
     of_stress_tests: bool = False
+    sum_of: tuple[str, ...] = ()
+    optional: bool = False
+    package: str = ""
+    rule: str = "metrics"
+    unavailable: str = ""
 
     @property
     def of_one_model(self) -> bool:
@@ -34,16 +44,18 @@ class Metric:
 
     @property
     def of_target(self) -> bool:
-        """Whether it is of one target, from the target's unlabeled images."""
+        """Whether it is of one target, from the target's images."""
         return "target images" in self.needs
 
     @property
     def group(self) -> str:
         """The group that the cost table counts it in."""
-        if not self.of_one_model:
+        if self.rule == TOGETHER_BY:
             return "Several models"
         if self.of_stress_tests:
             return "Stress tests"
+        if self.rule == PROJECTION_NORM:
+            return "Projection Norm"
         if self.of_target:
             if self.extra_outputs:
                 return "Target embeddings"
@@ -62,6 +74,9 @@ EMBEDDINGS, PASSES = ("embeddings",), ("probabilities", "extra forward passes")
 LABELED, ESTIMATE = ("probabilities", "labels"), ("probabilities", "labels", "target images")
 TOGETHER = (*ESTIMATE, "other models")
 ON_TARGET = ("target images",)
+LABELED_EMBEDDINGS = ("embeddings", "labels")
+LABELED_TARGET = ("target images", "target labels")
+BOTH_EMBEDDINGS = ("embeddings", "target_embeddings")
 SINGLE, SEVERAL = ("multiclass",), ("multilabel",)
 
 
@@ -75,6 +90,56 @@ def _of_source(name: str, title: str, needs: tuple[str, ...], reference: str) ->
     where = f"after {reference}, on the source"
     return Metric(f"{name}_source", f"{title}, source", needs, 1, where)
 
+
+def _of_labeled_target(source: Metric) -> Metric:
+    """A transferability score of the source, of a labeled target: the best that it could be."""
+    needs = tuple(need for need in source.needs if need != "labels")
+    return Metric(
+        f"{source.name}_target",
+        source.title.replace("source", "labeled target"),
+        (*needs, *LABELED_TARGET),
+        source.direction,
+        f"{source.reference}, on the labeled target: for reference",
+        extra_outputs=("target_embeddings",) if source.extra_outputs else (),
+    )
+
+
+def _of_classes(name: str, title: str, direction: int, reference: str, **more: Any) -> Metric:
+    """A signal of the graphs of each class's embeddings."""
+    where = f"after Hazratian et al. 2026: {reference}"
+    made = {"extra_outputs": ("embeddings",), **more}
+    return Metric(name, title, LABELED_EMBEDDINGS, direction, where, **made)
+
+
+LOGME = Metric(
+    "logme",
+    "LogME, source",
+    LABELED_EMBEDDINGS,
+    1,
+    "You et al. 2021",
+    extra_outputs=("embeddings",),
+)
+LEEP = Metric("leep", "LEEP, source", LABELED, 1, "Nguyen et al. 2020")
+H_SCORE = Metric(
+    "h_score",
+    "H-score, source",
+    LABELED_EMBEDDINGS,
+    1,
+    "Bao et al. 2019",
+    extra_outputs=("embeddings",),
+)
+SIGNALS = (
+    _of_classes(
+        "laplacian_logdet",
+        "Laplacian log-determinant",
+        -1,
+        "without the zero modes, of mutual 10-nearest-neighbour graphs of 50 images",
+    ),
+    _of_classes("ollivier_ricci", "Ollivier-Ricci curvature", 1, "mean over the graphs' edges"),
+    _of_classes(
+        "persistence_h0", "H0 persistence", -1, "total lifetime of connected parts; direction ours"
+    ),
+)
 
 METRICS = (
     Metric("entropy", "Entropy", PROBABILITIES, -1, "mean entropy of the outputs"),
@@ -223,6 +288,36 @@ METRICS = (
         "mean length of embeddings",
         extra_outputs=("embeddings",),
     ),
+    LOGME,
+    LEEP,
+    H_SCORE,
+    *SIGNALS,
+    _of_classes(
+        "persistence_h1",
+        "H1 persistence",
+        -1,
+        "total lifetime of loops; direction ours",
+        optional=True,
+        package="gudhi",
+    ),
+    Metric(
+        "topogeo",
+        "TopoGeo signals, sum",
+        (*LABELED_EMBEDDINGS, "other models"),
+        1,
+        "after Hazratian et al. 2026, whose weights are not published: mean over the models' "
+        "z-scores of curvature, log-determinant and H0 persistence, each in its direction",
+        extra_outputs=("embeddings",),
+        sum_of=tuple(one.name for one in SIGNALS),
+    ),
+    Metric(
+        "ddb",
+        "Inside-Out DDB",
+        ("gradients",),
+        1,
+        "Peng et al. 2026; not computed",
+        unavailable="needs circuit discovery inside vision transformers",
+    ),
     Metric("atc_mc", "ATC-MC", ESTIMATE, 1, "Garg et al. 2022"),
     Metric("atc_ne", "ATC-NE", ESTIMATE, 1, "Garg et al. 2022", SINGLE),
     Metric("doc", "DoC", ESTIMATE, 1, "Guillory et al. 2021"),
@@ -253,8 +348,34 @@ METRICS = (
         "Deng and Zheng 2021, source against target",
         extra_outputs=("embeddings", "target_embeddings"),
     ),
-    Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022"),
-    Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022"),
+    Metric(
+        "mmd",
+        "MMD",
+        ("embeddings", "target images"),
+        -1,
+        "Gretton et al. 2012, Gaussian kernel as wide as the source's median distance",
+        extra_outputs=BOTH_EMBEDDINGS,
+    ),
+    Metric(
+        "proxy_a_distance",
+        "Proxy A-distance",
+        ("embeddings", "target images"),
+        -1,
+        "Ben-David et al. 2010, for their divergence; ridge classifier of source against target",
+        extra_outputs=BOTH_EMBEDDINGS,
+    ),
+    *(_of_labeled_target(one) for one in (LOGME, LEEP, H_SCORE)),
+    Metric(
+        "projection_norm",
+        "Projection Norm",
+        ("probabilities", "gradients", "target images"),
+        -1,
+        "Yu et al. 2022, by a short training, relative to the way of the reference",
+        optional=True,
+        rule=PROJECTION_NORM,
+    ),
+    Metric("aline_s", "ALine-S", TOGETHER, 1, "Baek et al. 2022", rule=TOGETHER_BY),
+    Metric("aline_d", "ALine-D", TOGETHER, 1, "Baek et al. 2022", rule=TOGETHER_BY),
     Metric(
         "aline_d_auroc",
         "ALine-D, AUROC",
@@ -262,10 +383,12 @@ METRICS = (
         1,
         "after Baek et al. 2022, concordance in the place of agreement",
         SEVERAL,
+        rule=TOGETHER_BY,
     ),
 )
 
 
-def metrics_of(task: str) -> list[Metric]:
-    """The metrics of single models that a task has."""
-    return [metric for metric in METRICS if task in metric.tasks and metric.of_one_model]
+def metrics_of(task: str, optional: bool = False) -> list[Metric]:
+    """The metrics of a task that the rule ``metrics`` computes, each of one model."""
+    own = [one for one in METRICS if one.rule == "metrics" and one.of_one_model]
+    return [one for one in own if task in one.tasks and (optional or not one.optional)]

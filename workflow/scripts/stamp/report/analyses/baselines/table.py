@@ -188,6 +188,11 @@ def about(name: str) -> dict[str, Any]:
     return {"predictor": name, "name": metric.title, "needs": ", ".join(metric.needs)}
 
 
+def competes() -> pl.Expr:
+    """Whether a row is of a predictor that knows no target labels."""
+    return ~pl.col("needs").fill_null("").str.contains("target labels")
+
+
 def _reason(data: AnalysisData, name: str) -> str:
     known = data.metrics.filter(pl.col("metric") == name)["reason"].drop_nulls()
     return f"not available: {known[0]}" if len(known) else "not available"
@@ -262,14 +267,14 @@ def table(data: AnalysisData) -> pl.DataFrame:
 def sentence(table: pl.DataFrame) -> str:
     """Which predictor did best on the average, where STAMP stands, and how many differ from it.
 
-    The source metric, which needs no target data either, stands beside it. Accuracy on the line,
-    which knows the other models' target labels, does not compete, nor does an average over fewer
-    outcomes.
+    The source metric, which needs no target data either, stands beside it. What knows target labels
+    (accuracy on the line, scores of a labeled target) does not compete, nor does an average over
+    fewer outcomes.
     """
     if reason := analysis.why(table):
         return f"No comparison: {reason}."
     rows = table.filter((pl.col("models") == "declared") & (pl.col("outcome") == AVERAGE))
-    rows = rows.filter((pl.col("predictor") != ON_LINE) & pl.col("reason").is_null())
+    rows = rows.filter(competes() & pl.col("reason").is_null())
     rows = rows.drop_nulls("oriented").sort("oriented", descending=True)
     if rows.is_empty():
         return "No comparison: no predictor has a correlation."

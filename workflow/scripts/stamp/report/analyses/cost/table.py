@@ -76,9 +76,7 @@ def table(data: AnalysisData) -> pl.DataFrame:
         if any(one.of_target and "probabilities" in one.needs for one in members):
             theirs = (pl.col("stage") == FORWARD) & ~pl.col("part").is_in([SOURCE, ID])
             parts.append(costs.filter(theirs))
-        parts.append(
-            _part(costs, "metrics" if members[0].of_one_model else "agreement_on_the_line")
-        )
+        parts.append(_part(costs, members[0].rule))
         titles = ", ".join(one.title for one in members)
         rows.append(_row(name, titles, _sum(*parts), own, count, needs))
     return analysis.frame(rows, TABLE)

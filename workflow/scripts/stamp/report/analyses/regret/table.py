@@ -14,12 +14,12 @@ import polars as pl
 from stamp.config.registries.metrics import METRICS
 from stamp.report import analysis
 from stamp.report.analyses.baselines.table import (
-    ON_LINE,
     SHARE,
     SOURCE_METRIC,
     STAMP,
     TITLES,
     about,
+    competes,
     predictors,
 )
 from stamp.report.analysis import AnalysisData
@@ -162,8 +162,7 @@ def sentence(table: pl.DataFrame) -> str:
     k = SUBSETS[-1] if SUBSETS[-1] in own["k"] else own["k"].sort()[0]
     own = own.filter(pl.col("k") == k)
     known = {row["predictor"]: row for row in own.iter_rows(named=True)}
-    # accuracy on the line knows the other models' target labels: it does not compete
-    rivals = own.filter(~pl.col("predictor").is_in([RANDOM, ON_LINE])).sort("regret")
+    rivals = own.filter((pl.col("predictor") != RANDOM) & competes()).sort("regret")
     best = rivals.row(0, named=True)
     parts = [f"STAMP loses {number(known[STAMP]['regret'])}"]
     if SOURCE_METRIC in known:
