@@ -158,6 +158,11 @@ class Study:
         }
 
     @property
+    def class_mix(self) -> dict[str, dict[str, dict[str, float]]]:
+        """The expected shares of the classes, by target and domain, where the study says them."""
+        return {key: target.class_mix for key, target in self.targets.items() if target.class_mix}
+
+    @property
     def matched_targets(self) -> list[str]:
         """The targets for which models are also scored over just their labeled classes."""
         return [key for key, target in self.targets.items() if target.classes]

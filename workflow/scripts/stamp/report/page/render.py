@@ -114,6 +114,7 @@ def page_data(page: StudyPage, specifications: Mapping[str, Any]) -> dict[str, A
                 "title": one.title,
                 "metric": one.metric,
                 "matched": one.matched,
+                "source_matched": one.source_matched,
                 "stamp": one.stamp,
                 "source": one.source,
             }

@@ -80,6 +80,7 @@ class Outcome:
     stamp: dict[str, Any]
     source: dict[str, Any]
     matched: bool = False
+    source_matched: bool = False  # whether its source metric is over another mix of classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,11 @@ def model_rows(tables: StudyTables, outcomes: Sequence[str], level: float) -> li
                 "source_high": high,
                 "source_n": source.get("n"),
                 "values": {one: _value(values.get((key, one), {}), level) for one in outcomes},
+                "sources": {
+                    one: _value(values[key, f"{SOURCE}:{one}"], level)
+                    for one in outcomes
+                    if (key, f"{SOURCE}:{one}") in values
+                },
                 "raised": [
                     {**asdict(one.flag), "words": one.words, "reason": one.reason} for one in raised
                 ],
@@ -196,11 +202,13 @@ def _outcomes(tables: StudyTables, texts: Mapping[str, Any]) -> list[Outcome]:
         wanted = key.partition("/")[0] in texts.get("matched", ())
         matched = wanted and f"matched:{key}" in tables.scores.columns
         own = correlation(tables.correlations, key, "stamp_matched" if matched else "stamp")
-        source = correlation(tables.correlations, key, "source_metric")
+        mixed = bool((tables.outcomes["outcome"] == f"{SOURCE}:{key}").any())
+        name = "source_matched" if mixed else "source_metric"
+        source = correlation(tables.correlations, key, name)
         if source.get("n") != own.get("n"):
             source = {"n": own.get("n"), "rho": own.get("source_metric_rho")}
         metric = _metric(tables.outcomes, key, texts)
-        found.append(Outcome(key, target_title(key, texts), metric, own, source, matched))
+        found.append(Outcome(key, target_title(key, texts), metric, own, source, matched, mixed))
     return found
 
 
