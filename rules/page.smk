@@ -66,6 +66,7 @@ rule page:
         training=files_of("trained/{model}.json", model="trained"),
         analyses=files_of("analyses/{analysis}.txt", analysis="analyses"),
         baselines=baselines_of,
+        regret=regret_of,
         thumbnails=file_if("shows_images", "thumbnails.parquet"),
     output:
         html=report(

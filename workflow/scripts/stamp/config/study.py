@@ -21,6 +21,8 @@ from stamp.config.study_file import (
 )
 from stamp.config.zoo import Model
 
+NOT_SAID = "not said"
+
 
 @dataclass(frozen=True, slots=True)
 class Study:
@@ -304,7 +306,14 @@ class Study:
             "outcomes": self.outcomes,
             "matched": [key for key, target in targets if target.score == "matched"],
             "relabelled": self.relabelled,
+            "pretraining": self.pretraining,
         }
+
+    @property
+    def pretraining(self) -> dict[str, str]:
+        """What each model was pretrained on, where that is not the same for all."""
+        said = {key: model.pretraining or NOT_SAID for key, model in self.models.items()}
+        return said if len(set(said.values())) > 1 else {}
 
     @property
     def headings(self) -> dict[str, str]:

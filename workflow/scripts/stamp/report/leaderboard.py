@@ -13,7 +13,8 @@ from stamp.report import flags
 from stamp.report.outcomes import by_model, outcome_names, values
 from stamp.report.scoreboard import OTHER, OTHER_PARTS
 
-FIRST = ("model", "label", "family", "objective", "regime", "stamp", "low", "high")
+SAID = ("label", "family", "objective", "regime", "pretraining")
+FIRST = ("model", *SAID, "stamp", "low", "high")
 PARTS = ("eta2", "within", "total", "raw", "se_bootstrap", "temperature")
 NUMBERS = ("n_semantic", "n_random", "n_units", "parameters")
 BESIDE = ("source_low", "source_high", "source_no_skill")  # what the source metric is read with
@@ -59,7 +60,7 @@ def leaderboard(
     rows = [
         {
             "model": key,
-            **{part: texts[part] for part in ("label", "family", "objective", "regime")},
+            **{part: texts[part] for part in SAID if part in texts},
             "flags": flags.words({"unavailable": texts["reason"]}),
             "unavailable": texts["reason"],
         }
@@ -86,6 +87,6 @@ def _shown(columns: Sequence[str], outcomes: Sequence[str]) -> list[str]:
     others = [name for name in columns if name.startswith(("stamp_", "matched:"))]
     named = ["estimator", "kind", *(f"{name}_{part}" for name in OTHER for part in OTHER_PARTS)]
     beside = [[name for name in some if name in columns] for some in (BESIDE, named)]
-    shown = [*FIRST, *ranked, *beside[0], *outcomes, "flags"]
+    shown = [*(name for name in FIRST if name in columns), *ranked, *beside[0], *outcomes, "flags"]
     shown += [*beside[1], *others, *PARTS, *NUMBERS]
     return shown + [name for name in flags.COLUMNS if name in columns and name not in shown]

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from stamp.report import comparability
 from stamp.report.outcomes import MEAN
 from stamp.report.wording import DASH, RHO
 
@@ -150,6 +151,8 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
             else "Here that error is not known: no correction is possible."
         ),
     ]
+    if said := comparability.warning(texts.get("pretraining", {})):
+        lines += ["", said]
     return "\n".join(lines) + "\n"
 
 

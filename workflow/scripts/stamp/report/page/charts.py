@@ -55,6 +55,8 @@ def charts(page: StudyPage) -> dict[str, Specification]:
         found["outranks"] = outranks(ranked(page))
     if baselines_rows(page):
         found["baselines"] = baselines(len({row["name"] for row in baselines_rows(page)}))
+    if picks := regret_rows(page):
+        found["regret"] = regret(len({row["name"] for row in picks}), [row["k"] for row in picks])
     if training_rows(page):
         found["training"] = training()
     if page.tables.pairs:
@@ -82,6 +84,7 @@ def datasets(page: StudyPage) -> dict[str, list[dict[str, Any]]]:
         "values": values_rows(page),
         "outranks": outranks_rows(page),
         "baselines": baselines_rows(page),
+        "regret": regret_rows(page),
         "training": training_rows(page),
     }
 
@@ -309,6 +312,62 @@ def baselines(number: int) -> Drawn:
         ],
     )
     return alt.layer(bars, points).properties(height=40 + 15 * number)
+
+
+# --- regret ---------------------------------------------------------------------------------------
+
+
+def regret_rows(page: StudyPage) -> list[dict[str, Any]]:
+    """One row per outcome, number of models at hand and predictor, a random choice among them."""
+    table, known = page.tables.regret, {one.key for one in page.outcomes}
+    if table is None:
+        return []
+    columns = ("outcome", "k", "n", "name", "regret", "low", "high", "close_pairs", "close_right")
+    return [
+        {
+            **{column: row[column] for column in columns},
+            "needs": row["needs"] or "nothing more",
+            "kind": KINDS.get(row["predictor"], OTHERS),
+        }
+        for row in table.drop_nulls("regret").iter_rows(named=True)
+        if row["outcome"] in known
+    ]
+
+
+def regret(number: int, subsets: Sequence[int]) -> Drawn:
+    """What the best of k models by each predictor loses, for the outcome that the menu shows."""
+    choices = sorted(set(subsets))
+    first = next((k for k in reversed(choices[:-1])), choices[0])
+    at_hand = alt.param(
+        name="k", value=first, bind=alt.binding_radio(options=choices, name="Models at hand ")
+    )
+    base = alt.Chart(alt.NamedData(name="regret")).transform_filter(
+        "datum.outcome === target && datum.k === k"
+    )
+    order = alt.EncodingSortField("regret", op="min", order="ascending")
+    axis: dict[str, Any] = {"labelLimit": 190, "title": None, "ticks": False, "domain": False}
+    name = alt.Y("name:N", sort=order, axis=alt.Axis(labelOverlap=False, **axis))
+    colour, title = _kind_colour("random choice"), "expected loss against the best of them"
+    bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
+        x=alt.X("low:Q", title=title), x2="high:Q", y=name, color=colour
+    )
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        x=alt.X("regret:Q", title=title),
+        y=name,
+        color=colour,
+        tooltip=[
+            alt.Tooltip("name:N", title="predictor"),
+            alt.Tooltip("regret:Q", title="loss", format=".4f"),
+            alt.Tooltip("low:Q", title="from", format=".4f"),
+            alt.Tooltip("high:Q", title="to", format=".4f"),
+            alt.Tooltip("n:Q", title="models"),
+            alt.Tooltip("close_right:Q", title="better of two close models", format=".2f"),
+            alt.Tooltip("close_pairs:Q", title="close pairs"),
+            alt.Tooltip("needs:N", title="needs"),
+        ],
+    )
+    layers = alt.layer(bars, points).add_params(at_hand)
+    return layers.properties(height=40 + 15 * number)
 
 
 # --- training -------------------------------------------------------------------------------------

@@ -13,10 +13,11 @@ from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report import flags
+from stamp.report import comparability, flags
 from stamp.report.card import Scoring
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, shown_outcomes
@@ -47,6 +48,7 @@ class StudyTables:
     correlations: pl.DataFrame
     outranks: pl.DataFrame | None = None
     baselines: pl.DataFrame | None = None
+    regret: pl.DataFrame | None = None
     training: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by model
     pairs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by model
     thumbnails: pl.DataFrame | None = None
@@ -94,6 +96,29 @@ class StudyPage:
     source_metric: str
     level: float
     tables: StudyTables
+
+    @property
+    def pretraining(self) -> dict[str, str]:
+        """What each model was pretrained on, where that is not the same for all."""
+        return dict(self.facts.texts.get("pretraining", {}))
+
+    @property
+    def strata(self) -> list[dict[str, Any]]:
+        """How well the score and the source metric rank the models of each kind of pretraining."""
+        rows = {row["model"]: row for row in self.models if row["counted"]}
+        said = {key: kind for key, kind in self.pretraining.items() if key in rows}
+        if len(set(said.values())) < 2 or not self.outcomes:
+            return []
+        first = self.outcomes[0].key
+        plain = [rows[key]["source_metric"] for key in said]
+        beside = [rows[key]["sources"].get(first, {}).get("value") for key in said]
+        found = {
+            "STAMP": [rows[key].get("stamp") for key in said],
+            f"source {self.source_metric}": beside if self.outcomes[0].source_matched else plain,
+        }
+        truth = [rows[key]["values"][first]["value"] for key in said]
+        numbers = {name: np.array(values, float) for name, values in found.items()}
+        return comparability.strata(said, numbers, np.array(truth, float))
 
     @property
     def holds_images(self) -> bool:

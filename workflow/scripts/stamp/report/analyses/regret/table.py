@@ -107,9 +107,10 @@ def table(data: AnalysisData) -> pl.DataFrame:
     """The expected regret of each predictor for each outcome, for k models at hand.
 
     It is over the models that have every common predictor, and over all subsets of k of them.
-    ``low`` and ``high`` draw whole families of models again, ``models_low`` and ``models_high``
-    single models. ``minus_source`` is the regret less that of the source metric, ``minus_matched``
-    less that of the class-matched one: below 0 the predictor chose better; both draw families.
+    ``low`` and ``high`` draw whole families of models again, where there are several, and
+    ``models_low`` and ``models_high`` single models. ``minus_source`` is the regret less that of
+    the source metric, ``minus_matched`` less that of the class-matched one: below 0 the predictor
+    chose better; both draw families.
     ``close_right`` is how often the better of two models is picked whose class-matched source
     metrics lie within one standard error of their difference, ``point_right`` within one point.
     """
@@ -127,7 +128,8 @@ def _of_outcome(data: AnalysisData, outcome: str) -> Iterator[dict[str, Any]]:
         return
     resamples, level = min(RESAMPLES, data.settings["resamples"]), data.settings["level"]
     families = [data.models[key]["family"] for key in of.keys]
-    by_family = Resampling(resamples, families, level, data.seed)
+    several = families if len(set(families)) > 1 else None
+    by_family = Resampling(resamples, several, level, data.seed)
     near = _close(of, by_family)
     for k in dict.fromkeys([*(k for k in SUBSETS if k < n), n]):
         cost = regret(of.scores, of.truth, k, by_family)
