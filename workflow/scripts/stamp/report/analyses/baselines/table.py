@@ -3,9 +3,11 @@
 Predictors that at least three quarters of the models have are compared over the models that have
 every one of them. A rarer one is compared over the models that have it, with STAMP and the source
 metric on those same models; it says so, and has no part in the average. A metric that no model has
-is listed with the reason. Correlations are given raw and oriented (times the direction in which a
-metric should point); differences and averages are of oriented ones. With ``mixed``, every predictor
-is also given over all the models that have it, as the paper's table does.
+is listed with the reason. Under the study's own rule each common predictor also has its partial
+correlation given the class-matched source metric. Correlations are given raw and oriented (times
+the direction in which a metric should point); differences and averages are of oriented ones. With
+``mixed``, every predictor is also given over all the models that have it, as the paper's table
+does.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from stamp.config.registries.metrics import METRICS
 from stamp.config.view_names import SOURCE
 from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.comparison import paired
+from stamp.report.comparison import paired, predictor_partials
 from stamp.report.comparison.common_set import adjust
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, outcomes, shown_outcomes, source_outcome, values
@@ -49,6 +51,7 @@ NEEDS = {
     ON_LINE: "labels, target labels, other models",
 }
 DIFFERENCES = {"minus_stamp": STAMP, "minus_source": SOURCE_METRIC, "minus_matched": SOURCE_MATCHED}
+CONTROLS = (SOURCE_METRIC, SOURCE_MATCHED, ON_LINE)  # made of what partials hold fixed
 SUBSETS = (5, 12)  # models at hand when one is picked; and all of them
 REGRETS = {**{k: f"regret_{k}" for k in SUBSETS}, None: "regret_all"}
 MIXED = "mixed"
@@ -73,6 +76,7 @@ TABLE = {
         for column in DIFFERENCES
         for end in ("", "_low", "_high", "_p", "_adjusted")
     },
+    **predictor_partials.COLUMNS,
     **dict.fromkeys(REGRETS.values(), pl.Float64),
     "reason": pl.String,
 }
@@ -141,6 +145,8 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
     scores = {name: direction[name] * score for name, score in found.items()}
     if common is not None:
         _fill([row for row in rows if row.get("common")], scores, truth, common, data)
+        if which == "declared":
+            _add_partials(rows, scores, keys, common, data)
     for row in rows:
         if row.get("common") is False:
             _fill([row], scores, truth, known[row["predictor"]], data)
@@ -170,6 +176,23 @@ def predictors(
         ON_LINE: line,
         **{name: metric_values(data, name, outcome, keys) for name in tried},
     }
+
+
+def _add_partials(
+    rows: list[dict[str, Any]],
+    scores: dict[str, np.ndarray],
+    keys: list[str],
+    members: np.ndarray,
+    data: AnalysisData,
+) -> None:
+    """Put what each common predictor adds to the source metric into its row."""
+    own = [row for row in rows if row.get("common") and row["predictor"] not in CONTROLS]
+    there = [key for key, is_in in zip(keys, members, strict=True) if is_in]
+    tested = {row["predictor"]: scores[row["predictor"]][members] for row in own}
+    if own and len(there) >= FEWEST:
+        found = predictor_partials.predictor_partials(data, own[0]["outcome"], there, tested)
+        for row in own:
+            row |= found[row["predictor"]]
 
 
 def is_matched(data: AnalysisData) -> bool:
