@@ -40,16 +40,17 @@ SHOWN = (STAMP, PLAIN, MATCHED, baselines.ON_LINE, regrets.RANDOM)
 NEEDS_OUTPUTS = {"", "probabilities", "logits"}
 PICKED = 12  # models at hand where one number has to do
 RULES = f"""
-Rules of this page, fixed before the runs. {RHO} is Spearman's rank correlation over models, oriented
-so that more should be better. The *partial* is given the class-matched source metric; *corrected*
-takes the measurement error of that metric into account, and is the number that counts. The primary
-predictor is STAMP on the mean of the targets: it **adds** to the source metric if the interval of
-its corrected partial lies above zero. Every other predictor is exploratory: it adds if that
-interval lies above zero *and* p, corrected by Holm's method for all predictors of the study, is
-below {SMALL_P}. *Regret* is what picking the first of k models by a predictor loses against the
-best of them, in units of the outcome. A predictor **picks better** (or worse) than the
-class-matched source metric if the interval of the difference of their regrets at k = {PICKED} lies
-below (or above) zero. Intervals are 95 %; those of regret draw whole families of models again.
+Rules of this page, fixed before the runs. {RHO} is Spearman's rank correlation over models,
+oriented so that more should be better. The *partial* is given the class-matched source metric;
+*corrected* takes the measurement error of that metric into account, and is the number that counts.
+The primary predictor is STAMP on the mean of the targets: it **adds** to the source metric if the
+interval of its corrected partial lies above zero. Every other predictor is exploratory: it adds if
+that interval lies above zero *and* p, corrected by Holm's method for all predictors of the study,
+is below {SMALL_P}. *Regret* is what picking the first of k models by a predictor loses against the
+best of them, in units of the outcome. A predictor **picks better** (or worse) than the class-
+matched source metric if the interval of the difference of their regrets at k = {PICKED} lies below
+(or
+above) zero. Intervals are 95 %; those of regret draw whole families of models again.
 Predictors with target images in their needs see what STAMP does not.
 """.strip()
 

@@ -54,12 +54,12 @@ PREDICTORS = (baselines.STAMP, baselines.SOURCE_METRIC, baselines.SOURCE_MATCHED
 
 
 ABOUT = (
-    "Top-1 accuracies of real ImageNet models on natural shifts, from `robustness_top1s.csv` in the "
-    "public repository `modestyachts/imagenet-testbed` (MIT licence; Taori et al. 2020). Download "
-    "that file; it is not part of this repository. Its columns are percent: `val` (source "
+    "Top-1 accuracies of real ImageNet models on natural shifts, from `robustness_top1s.csv` in "
+    "the public repository `modestyachts/imagenet-testbed` (MIT licence; Taori et al. 2020). "
+    "Download that file; it is not part of this repository. Its columns are percent: `val` (source "
     "accuracy), `val-on-<set>-classes` (the same on the classes of a set), "
-    "`imagenet-c.<corruption>.<severity>_in-memory`, and one column per shift. Stress accuracy here "
-    f"is the mean of `{STRESS}`. One command gives all numbers (`analyses/baselines.csv`, "
+    "`imagenet-c.<corruption>.<severity>_in-memory`, and one column per shift. Stress accuracy "
+    f"here is the mean of `{STRESS}`. One command gives all numbers (`analyses/baselines.csv`, "
     "`analyses/regret.csv`; it calls the score STAMP, which it is not):"
 )
 
