@@ -21,7 +21,7 @@ from stamp.report.analyses.probit import table as probit
 from stamp.report.analyses.regret import table as regrets
 from stamp.report.analysis import AnalysisData
 from stamp.report.outcomes import MEAN, shown_outcomes, source_outcome, values
-from stamp.report.wording import DASH, MINUS, RHO
+from stamp.report.wording import DASH, MINUS, RHO, number
 from stamp.stats.correlations.correlation import percentile_interval
 from stamp.stats.correlations.partial_correlation import partial_spearman
 
@@ -154,12 +154,12 @@ def on_the_line(file: Path) -> str:
     row = probit.table(data).filter(models="declared").row(0, named=True)
     return (
         f"ObjectNet against `{BESIDE}` on the probit scale: r = {row['r_source']:.3f}, slope "
-        f"{row['slope_source']:.3f}, intercept {MINUS}{abs(row['intercept_source']):.3f} "
-        f"(n = {row['n']}; `analyses/probit.csv`)."
+        f"{row['slope_source']:.3f}, intercept {number(row['intercept_source'])} (n = {row['n']}; "
+        "`analyses/probit.csv`)."
     )
 
 
-def testbed_section(file: Path) -> str:
+def section_of_testbed(file: Path) -> str:
     """The section: how to get the file, the command, the table, and two numbers to check by."""
     chosen = choice(STRESS, "val", list(MATCHED))
     data = data_of(file, chosen)

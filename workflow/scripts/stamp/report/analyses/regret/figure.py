@@ -80,7 +80,7 @@ def _note(rows: pl.DataFrame, near: str | None, texts: Mapping[str, Any]) -> str
         f"Left: the expected loss on {inside(rows['title'][0])} when one takes the first of "
         f"{rows['k'][0]} models by a predictor, over all choices of {rows['k'][0]} of "
         f"{rows['n'][0]} models; the dotted line is a random choice. Bars: {level_text(texts)} "
-        "percentile intervals over resamples of whole families of models. "
+        "percentile intervals, the wider of resamples of models and of whole families. "
     )
     if near is None:
         return said

@@ -6,7 +6,7 @@ few that are at hand. Regret is how much better the best of those is on the targ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,8 @@ TABLE = {
     "high": pl.Float64,
     "models_low": pl.Float64,
     "models_high": pl.Float64,
+    "families_low": pl.Float64,
+    "families_high": pl.Float64,
     **{f"{column}{end}": pl.Float64 for column in DIFFERENCES for end in ENDS},
     **{
         column: kind
@@ -107,10 +109,11 @@ def table(data: AnalysisData) -> pl.DataFrame:
     """The expected regret of each predictor for each outcome, for k models at hand.
 
     It is over the models that have every common predictor, and over all subsets of k of them.
-    ``low`` and ``high`` draw whole families of models again, where there are several, and
-    ``models_low`` and ``models_high`` single models. ``minus_source`` is the regret less that of
-    the source metric, ``minus_matched`` less that of the class-matched one: below 0 the predictor
-    chose better; both draw families.
+    ``models_low`` and ``models_high`` draw single models again, ``families_low`` and
+    ``families_high`` whole families, where there are several; ``low`` and ``high`` are the wider
+    end of the two, since few families say little of how others would differ. ``minus_source`` is
+    the regret less that of the source metric, ``minus_matched`` less that of the class-matched one,
+    with the wider ends too: below 0 the predictor chose better.
     ``close_right`` is how often the better of two models is picked whose class-matched source
     metrics lie within one standard error of their difference, ``point_right`` within one point.
     """
@@ -135,7 +138,8 @@ def _of_outcome(data: AnalysisData, outcome: str) -> Iterator[dict[str, Any]]:
         cost = regret(of.scores, of.truth, k, by_family)
         alone = regret(of.scores, of.truth, k, Resampling(resamples, None, level, data.seed))
         for place, name in enumerate(of.names):
-            row = _row(cost, alone, place) | _differences(cost, of.names, place, level)
+            row = _row(cost, alone, place)
+            row |= _differences((cost, alone), of.names, place, level)
             yield {**head, **about(name), **row, **near[name]}
         chance = {"predictor": RANDOM, "name": "Random choice", "needs": "", "k": k, "n": n}
         yield {**head, **chance, "regret": cost.random[0]}
@@ -187,24 +191,32 @@ def _row(cost: Regret, alone: Regret, place: int) -> dict[str, Any]:
         "k": cost.k,
         "n": cost.n,
         "regret": cost.regret[place, 0],
-        "low": cost.low[place, 0],
-        "high": cost.high[place, 0],
+        "low": min(cost.low[place, 0], alone.low[place, 0]),
+        "high": max(cost.high[place, 0], alone.high[place, 0]),
         "models_low": alone.low[place, 0],
         "models_high": alone.high[place, 0],
+        "families_low": cost.low[place, 0],
+        "families_high": cost.high[place, 0],
     }
 
 
-def _differences(cost: Regret, names: list[str], place: int, level: float) -> dict[str, Any]:
-    """The regret of one predictor less that of the source metric, plain and class-matched."""
+def _differences(
+    costs: Sequence[Regret], names: list[str], place: int, level: float
+) -> dict[str, Any]:
+    """The regret of one predictor less that of the source metric, plain and class-matched.
+
+    The interval reaches from the lowest to the highest end of those of all resamplings.
+    """
     row: dict[str, Any] = {}
     for column, other in DIFFERENCES.items():
         if other in names and other != names[place]:
             at = names.index(other)
-            ends = percentile_interval(cost.draws[:, place, 0] - cost.draws[:, at, 0], level)
+            gaps = [one.draws[:, place, 0] - one.draws[:, at, 0] for one in costs]
+            ends = [percentile_interval(gap, level) for gap in gaps]
             row |= {
-                column: cost.regret[place, 0] - cost.regret[at, 0],
-                f"{column}_low": float(ends.low),
-                f"{column}_high": float(ends.high),
+                column: costs[0].regret[place, 0] - costs[0].regret[at, 0],
+                f"{column}_low": min(float(one.low) for one in ends),
+                f"{column}_high": max(float(one.high) for one in ends),
             }
     return row
 
