@@ -26,7 +26,7 @@ from stamp.config.study import Study
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import atomic_write, read_table
 from stamp.report import flags
-from stamp.report.correlate import SOURCE_METRIC
+from stamp.report.correlate import OF_SOURCE, SOURCE_METRIC
 from stamp.report.outcomes import MEAN, outcome_names
 
 SEEDS = (0, 1, 2)
@@ -77,9 +77,9 @@ class Finished:
 
     @property
     def predictors(self) -> list[str]:
-        """STAMP in its forms, then the source metric."""
+        """STAMP in its forms, then the source metric, plain and class-matched."""
         names = self.correlations["predictor"].unique(maintain_order=True).to_list()
-        return [*(name for name in names if name != SOURCE_METRIC), SOURCE_METRIC]
+        return sorted(names, key=lambda name: name in OF_SOURCE)
 
     @property
     def source(self) -> str:
@@ -93,8 +93,8 @@ class Finished:
 
     def name(self, predictor: str) -> str:
         """A predictor in words."""
-        if predictor == SOURCE_METRIC:
-            return self.source
+        if predictor in OF_SOURCE:
+            return self.source if predictor == SOURCE_METRIC else f"class-matched {self.source}"
         return NAMES.get(predictor, f"STAMP, {predictor.removeprefix('stamp_')} pairs")
 
 
@@ -188,7 +188,7 @@ def detail(run: Finished, which: str) -> str:
         ]
         for column, how in PARTIALS.items()
         for predictor in run.predictors
-        if predictor != SOURCE_METRIC
+        if predictor not in OF_SOURCE
     ]
     head = [f"seed {run.seed}, {which}, n={whole_n}", *run.outcomes]
     return markdown(head, [*plain, *partial])

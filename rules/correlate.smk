@@ -25,6 +25,7 @@ rule collect:
     params:
         models=of_study("model_keys"),
         outcomes=of_study("outcomes"),
+        class_mix=of_study("class_mix"),
         exclude=of_study("calibration", "exclude"),
         contaminated=of_study("contaminated"),
         for_reference=of_study("for_reference"),

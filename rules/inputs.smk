@@ -186,6 +186,12 @@ def robustness_of(wildcards):
     return f"{RESULTS}/{wildcards.study}/analyses/robustness_models.csv" if asked else []
 
 
+def regret_of(wildcards):
+    """The table of what picks by each predictor lose, where the study asks for it."""
+    asked = "regret" in study_of(wildcards).analyses
+    return f"{RESULTS}/{wildcards.study}/analyses/regret.csv" if asked else []
+
+
 def templates_digest():
     """A digest of the pages' templates, styles and script: a changed word reruns the pages alone."""
     state = hashlib.sha256()

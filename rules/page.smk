@@ -67,6 +67,7 @@ rule page:
         analyses=files_of("analyses/{analysis}.txt", analysis="analyses"),
         baselines=baselines_of,
         robustness=robustness_of,
+        regret=regret_of,
         thumbnails=file_if("shows_images", "thumbnails.parquet"),
     output:
         html=report(

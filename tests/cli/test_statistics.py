@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.stats import spearmanr
 
 from stamp.__main__ import main
 from stamp.cli.statistics import user_table
+from stamp.cli.statistics.chosen_columns import ColumnChoice
 from stamp.config.registries.analyses import ANALYSES
 from stamp.core.errors import UserError
 from stamp.stats.correlations.noisy_control import SimulationSettings, partial_given_noisy_control
@@ -224,6 +226,12 @@ FIVE = ["1", "2", "3", "4", "5"]
         ({"far": ["0.4", "", "0.6", "0.5", "0.7"]}, ["model 'b'", "column 'far'", "no value"]),
         ({"parameters": ["1", "many", "", "", ""]}, ["model 'b'", "'parameters'", "'many'"]),
         ({"far": None}, ["no target"]),
+        ({"source:near": FIVE}, ["'source:near'", "no target 'near'"]),
+        ({"source_se:far": FIVE}, ["'source_se:far'", "'source:far'"]),
+        (
+            {"source:far": FIVE, "source_se:far": ["0", "-1", "0", "0", "0"]},
+            ["model 'b'", "'source_se:far'", "-1"],
+        ),
         ({"mean": FIVE}, ["reserved", "'mean'"]),
         ({name: cells[:3] for name, cells in ROWS.items()}, ["3 models", "at least 4"]),
         ({"far": [*ROWS["far"][:4], "0.7,9"]}, ["line 6", "5 cells", "4"]),
@@ -247,6 +255,11 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         (["--permutations", "0"], ["--permutations 0", "1"]),
         (["--level", "95"], ["--level 95.0", "between 0 and 1"]),
         (["--equivalence", "0"], ["--equivalence 0.0", "above 0", "2"]),
+        (["--score", "fare*"], ["'fare*'", "far"]),
+        (["--source", "sourc_metric"], ["'sourc_metric'", "did you mean 'source_metric'?"]),
+        (["--targets", "far", "--matched", "near=score"], ["--matched near", "far"]),
+        (["--targets", "far", "--matched", "far"], ["--matched far", "target=column"]),
+        (["--percent"], ["--percent", "--targets"]),
     ],
 )
 def test_an_argument_that_can_not_be_is_one_line(
@@ -257,6 +270,57 @@ def test_an_argument_that_can_not_be_is_one_line(
     line = capsys.readouterr().err
     assert all(one in line for one in named) and line.count("\n") == 1, line
     assert not (tmp_path / "out").exists()
+
+
+def test_columns_of_another_table_are_taken_by_name_mean_and_pattern(tmp_path: Path) -> None:
+    columns = {
+        "noise.1": ["10", "20", "30", "", "50", "10"],
+        "noise.2": ["30", "20", "50", "40", "70", "30"],
+        "val": ["50", "60", "70", "80", "90", "50"],
+        "val-on-far": ["55", "61", "72", "83", "94", "55"],
+        "far": ["40", "45", "60", "50", "70", "40"],
+        "left alone": ["x"] * 6,
+    }
+    names = ["a", "b", "c", "d", "e", "copy of a"]
+    path = table(tmp_path, model=names, score=None, source_metric=None, **columns)
+    choice = ColumnChoice(["noise.*"], "val", ["far"], {"far": "val-on-far"}, True, True)
+    found = user_table.read(path, (), choice)
+    assert found.models == ["a", "b", "c", "e"]  # d lacks a value, the last repeats the first
+    assert found.numbers["score"] == pytest.approx([0.2, 0.2, 0.4, 0.6])
+    assert found.numbers["source:far"] == pytest.approx([0.55, 0.61, 0.72, 0.94])
+    assert found.targets == ["far"]
+    whole = user_table.read(path, (), ColumnChoice(["noise.2"], "val", ["far"], percent=True))
+    assert len(whole.models) == 6 and "source:far" not in whole.numbers
+
+
+def test_a_class_matched_source_metric_is_what_partials_hold_fixed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = ("score", "source_metric", "far", "near", "source:far", "source_se:far")
+    columns = {name: [f"{value:.3f}" for value in rng.random(14)] for name in names}
+    path = table(tmp_path, model=[f"m{k}" for k in range(14)], **columns)
+    few = ["--permutations", "20", "--resamples", "20"]
+    assert main(["statistics", str(path), "--out", str(tmp_path / "out"), *few]) in (0, None)
+    x, y, z, plain = (
+        np.array(columns[name], float) for name in ("score", "far", "source:far", "source_metric")
+    )
+    rows = pl.read_csv(tmp_path / "out/statistics/correlations.csv").filter(
+        outcome="far", predictor="stamp", filter="all"
+    )
+    assert rows["partial_source"][0] == pytest.approx(partial_spearman(x, y, z).rho)
+    assert rows["partial_plain_source"][0] == pytest.approx(partial_spearman(x, y, plain).rho)
+    board = pl.read_csv(tmp_path / "out/leaderboard.csv").sort("model")
+    mine = dict(zip([f"m{k}" for k in range(14)], z, strict=True))
+    assert board["source:far"].to_list() == pytest.approx([mine[key] for key in board["model"]])
+    regret = pl.read_csv(tmp_path / "out/analyses/regret.csv").filter(outcome="far", k=12)
+    for name, score in (("stamp", x), ("source_metric", plain), ("source_matched", z)):
+        picks = [
+            y[max(some, key=lambda at, score=score: score[at])]
+            for some in combinations(range(14), 12)
+        ]
+        best = np.mean([y[list(some)].max() for some in combinations(range(14), 12)])
+        found = regret.filter(predictor=name)["regret"][0]
+        assert found == pytest.approx(best - np.mean(picks))
+    assert "Regret" in (tmp_path / "out/page.html").read_text()
 
 
 @pytest.mark.parametrize(

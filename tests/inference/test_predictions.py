@@ -261,10 +261,15 @@ def test_a_streamed_evaluation_is_that_of_the_logits(
 def test_a_subset_of_the_source_has_its_images_and_its_logits_alone() -> None:
     z = np.array([[3.0, 2, 1, 0], [0, 1, 2, 3], [1, 5, 0, 2], [9, 0, 1, 2]])
     found = evaluate.on_subsets(
-        z, evaluate.LabeledImages([0, 2, 2, 1], pl.Series(["x"] * 4)), {"some": np.array([1, 2])}
+        z,
+        evaluate.LabeledImages([0, 2, 2, 1], pl.Series(["x"] * 4)),
+        {"some": np.array([1, 2])},
+        ["a", "b", "c", "d"],
     )
-    assert found["domain"].to_list() == ["among:some"]
-    assert found["n"].to_list() == [3]
+    assert found["domain"].to_list() == ["among:some"] * 3
+    assert found["class"].to_list() == ["top1", "b", "c"]
+    assert found["n"].to_list() == [3, 1, 2]
+    assert found["value"].to_list()[1:] == [0.0, 0.5]
     assert found["value"][0] == pytest.approx(1 / 3)  # of images 1 (2: right), 2 (1), 3 (2)
 
 

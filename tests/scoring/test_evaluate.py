@@ -218,7 +218,15 @@ def test_the_error_of_an_accuracy_is_that_of_a_bootstrap_of_patients():
     for one in (found[0], found[2]):
         assert np.sqrt(np.sum(np.square(one["influence"]))) == pytest.approx(one["se"])
         assert len(one["influence"]) == 60  # every patient, also those without such a class
-    assert found[1]["influence"] is None
+    one = found[1]
+    assert np.sqrt(np.sum(np.square(one["influence"]))) == pytest.approx(one["se"])
+    assert (
+        one["clusters"] == np.unique(clusters(rows)[label == 2]).tolist()
+    )  # of its own patients alone
+    subset = table.filter(pl.col("domain") == "among:some")
+    assert subset["class"].to_list() == ["top1", "Mass", "Edema"]
+    recall = (pair == label)[label == 0].mean()
+    assert cell(table, "among:some", "Mass")["value"] == pytest.approx(recall)
 
 
 def test_influences_of_two_models_give_the_error_of_their_difference():

@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from stamp.stats.regret import Resampling, close_pairs, first_of_subset, regret
+from stamp.stats.regret import Resampling, _resampled, close_pairs, first_of_subset, regret
 
 RNG = np.random.default_rng(0)
 
@@ -76,9 +76,29 @@ def test_close_pairs_are_those_of_a_loop() -> None:
                 count += 1
                 right += 1.0 if score[better] > score[other] else 0.0
                 right += 0.5 if score[better] == score[other] else 0.0
-        found = close_pairs(control, score, outcome, margin)
-        assert (found.pairs, found.right) == (count, pytest.approx(right / count))
-    assert np.isnan(close_pairs([0.0, 9.0], [1.0, 2.0], [1.0, 2.0], 0.1).right)
+        found = close_pairs(control, [score, -score], outcome, margin)
+        assert found.pairs == count
+        assert found.right == pytest.approx([right / count, 1 - right / count])
+        assert (found.low <= found.right).all() and (found.right <= found.high).all()
+    assert np.isnan(close_pairs([0.0, 9.0], [1.0, 2.0], [1.0, 2.0], 0.1).right).all()
+
+
+def test_the_interval_of_close_pairs_is_that_of_drawing_the_models_again() -> None:
+    control, score, outcome = RNG.normal(size=(3, 20))
+    families = np.repeat(["a", "b", "c", "d", "e"], 4).tolist()
+    for named in (None, families):
+        draws = []
+        for rows in _resampled(20, Resampling(200, named)):
+            drawn = [one[rows] for one in (control, score, outcome)]
+            first, second = np.triu_indices(len(rows), 1)
+            apart = rows[first] != rows[second]  # a model is no rival of itself
+            near = apart & (np.abs(drawn[0][first] - drawn[0][second]) <= 0.4)
+            gaps = [(one[first] - one[second])[near] for one in drawn[1:]]
+            if near.any():
+                draws.append(np.mean(gaps[0] * gaps[1] > 0))
+        found = close_pairs(control, score, outcome, 0.4, Resampling(200, named))
+        ends = np.quantile(draws, [0.025, 0.975])
+        assert [found.low[0], found.high[0]] == pytest.approx(ends)
 
 
 def test_probabilities_of_places_are_the_binomials() -> None:

@@ -142,6 +142,11 @@ def _check_target(
         raise UserError(f"{at}: its data sets have different borders: {sorted(borders)}")
     if target.merge and file.task != "multilabel":
         raise UserError(f"{at}.merge: classes are merged in multilabel studies only")
+    if target.class_mix and file.task != "multiclass":
+        raise UserError(
+            f"{at}.class_mix: an AUROC does not depend on how frequent a class is: for multiclass "
+            "studies only"
+        )
     if target.logits and file.task != "multiclass":
         raise UserError(f"{at}.logits: predictions are restricted in multiclass studies only")
     if target.streamed and file.task != "multiclass":
@@ -174,6 +179,8 @@ def _check_target_classes(target: TargetSettings, classes: Sequence[str], at: st
         except UserError as mistake:
             raise UserError(f"{at}.logits: {mistake}") from None
         _check_classes(f"{at}.logits", among, classes)
+    for domain, mix in target.class_mix.items():
+        _check_classes(f"{at}.class_mix.{domain}", mix, classes)
     for domain, names in target.classes.items():
         _check_classes(f"{at}.classes.{domain}", names, [*classes, *target.merge])
 

@@ -23,6 +23,8 @@ from stamp.config.study_file import (
 )
 from stamp.config.zoo import Model
 
+NOT_SAID = "not said"
+
 
 @dataclass(frozen=True, slots=True)
 class Study:
@@ -159,6 +161,11 @@ class Study:
             }
             for key, target in self.targets.items()
         }
+
+    @property
+    def class_mix(self) -> dict[str, dict[str, dict[str, float]]]:
+        """The expected shares of the classes, by target and domain, where the study says them."""
+        return {key: target.class_mix for key, target in self.targets.items() if target.class_mix}
 
     @property
     def matched_targets(self) -> list[str]:
@@ -338,7 +345,14 @@ class Study:
             "outcomes": self.outcomes,
             "matched": [key for key, target in targets if target.score == "matched"],
             "relabelled": self.relabelled,
+            "pretraining": self.pretraining,
         }
+
+    @property
+    def pretraining(self) -> dict[str, str]:
+        """What each model was pretrained on, where that is not the same for all."""
+        said = {key: model.pretraining or NOT_SAID for key, model in self.models.items()}
+        return said if len(set(said.values())) > 1 else {}
 
     @property
     def headings(self) -> dict[str, str]:

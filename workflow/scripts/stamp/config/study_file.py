@@ -206,6 +206,13 @@ class TargetSettings(Section):
         "every class; the score over just these classes is then reported as `stamp_matched`",
         json_schema_extra={"absent": "all classes"},
     )
+    class_mix: ByKey[ByKey[Positive]] = Field(
+        {},
+        description="per domain (or `all`), the expected share of each class; numbers in their "
+        "proportion do. The class-matched source metric is weighted to it and not to the "
+        "target's labels: for a target without labels, or to use none of them. Multiclass only",
+        json_schema_extra={"absent": "the shares of the target's labels"},
+    )
     merge: ByKey[TwoClasses] = Field(
         {},
         description="classes of the target that are several of the study's in one "

@@ -18,6 +18,7 @@ from stamp.config.preprocessing import Preprocessing, merged
 from stamp.config.registries import model_sources
 from stamp.core.errors import UserError
 
+FROM_SCRATCH = "none"  # the pretraining of a model that the workflow trains from random weights
 MODEL_KEY = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
@@ -38,6 +39,13 @@ class ZooEntry(Section):
         None,
         description="the architecture alone, such as `ViT-B/16`: models that share it are compared "
         "with each other. Not `load.backbone`, which says what is loaded",
+    )
+    pretraining: Annotated[Name, Field(min_length=1)] | None = Field(
+        None,
+        description="what it was pretrained on: `none`, `in1k`, `in21k`, `lvd142m`, `wit400m`, "
+        "`sa1b`, `cxr`, or other words. Models of different pretraining data are also shown apart "
+        "(analysis `pretraining`), and a table that compares them says so",
+        json_schema_extra={"absent": "`none` for models of the source `train`, else not said"},
     )
     trained_on: list[Name] | None = Field(
         None,
@@ -84,6 +92,7 @@ class Model:
     backbone: str = ""
     superfamily: str = ""
     reference: str = ""
+    pretraining: str = ""
 
     @property
     def trainer(self) -> str | None:
@@ -108,7 +117,8 @@ class Model:
     def described(self) -> dict[str, str]:
         """What figures and tables say of the model; nothing that a number depends on."""
         parts = ("label", "family", "objective", "regime")
-        given = [part for part in ("backbone", "superfamily") if getattr(self, part)]
+        more = ("backbone", "superfamily", "pretraining")
+        given = [part for part in more if getattr(self, part)]
         return {part: getattr(self, part) for part in (*parts, *given)}
 
     @property
@@ -245,4 +255,5 @@ def model_of(key: str, entry: Mapping[str, Any], load: Mapping[str, Any], pixels
         backbone=entry.get("backbone", ""),
         superfamily=entry.get("superfamily", ""),
         reference=entry.get("reference", ""),
+        pretraining=entry.get("pretraining", FROM_SCRATCH if load["source"] == "train" else ""),
     )

@@ -28,6 +28,7 @@ from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlations.correlation import known_spearman
 from stamp.stats.correlations.correlation_summary import CorrelationSettings, correlate
 from stamp.stats.correlations.noisy_control import SimulationSettings
+from stamp.stats.correlations.partial_correlation import partial_spearman
 
 FILTERS = ("all", "declared")
 NO_TARGETS = "the study has no targets, so there is no outcome"
@@ -44,7 +45,9 @@ AGREEMENT: dict[str, Any] = {
     "partial_corrected": pl.Float64,
     "partial_corrected_p": pl.Float64,
     "partial_corrected_reason": pl.String,
+    "partial_plain": pl.Float64,
     "source_metric_rho": pl.Float64,
+    "plain_source_rho": pl.Float64,
 }
 DESCRIBED: dict[str, Any] = {
     "model": pl.String,
@@ -145,9 +148,11 @@ def agreement(
 
     With Bonett and Wright's interval and a permutation p; the partial is given the source metric on
     the classes that ``outcome`` is scored on, whose own rho over the same models stands beside it;
-    ``partial_corrected`` takes that metric's measurement error into account.
+    ``partial_corrected`` takes that metric's measurement error into account. Where it is another
+    than the source metric over all classes, ``partial_plain`` is given the latter.
     """
-    source = values(data.outcomes, source_outcome(data.outcomes, outcome), list(models))
+    beside = source_outcome(data.outcomes, outcome)
+    source, plain = (values(data.outcomes, name, list(models)) for name in (beside, SOURCE))
     errors = source_covariance(data.outcomes, outcome, models)
     wanted = SimulationSettings(seed=data.seed, interval=False)
     corrected = corrected_partial.corrected_partial(score, truth, source, errors, wanted)
@@ -158,6 +163,11 @@ def agreement(
         score, truth, {"source": source}, CorrelationSettings(seed=data.seed, **settings)
     )
     partial = found.partials["source"]
+    other = {}
+    if beside != SOURCE:
+        rest = partial_spearman(score, truth, plain, permutations=1)  # its p is not shown
+        known = np.where(np.isnan(score), np.nan, plain)
+        other = {"partial_plain": rest.rho, "plain_source_rho": rank_correlation(known, truth)}
     return {
         "n": found.n,
         "rho": found.rho,
@@ -171,6 +181,7 @@ def agreement(
         "partial_corrected_p": corrected.get("corrected_p"),
         "partial_corrected_reason": corrected["corrected_reason"],
         "source_metric_rho": rank_correlation(compared, truth),
+        **other,
         "reason": found.reason or None,
     }
 

@@ -53,7 +53,7 @@ def collect(files: Any, params: Any, study: str) -> Collected:
         )
     ]
     board = scoreboard(rows)
-    table = outcomes(evaluations, params.outcomes, params.relabelled)
+    table = outcomes(evaluations, params.outcomes, params.relabelled, params.class_mix)
     return Collected(board, table, evaluations.drop(*INFLUENCE), list(counted_twice(board)))
 
 

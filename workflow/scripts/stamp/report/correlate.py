@@ -3,6 +3,8 @@
 Every predictor is set beside the source metric, which needs labels but no target data either, and
 every correlation is given with its partial given the source metric: the honest question is what a
 score adds to it. That partial is biased towards the score, so its corrected value stands beside it.
+The source metric that is held fixed is class-matched where a target has another mix of classes; the
+partial given the plain one stands beside it too.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.config.view_names import SOURCE
 from stamp.report.comparison import corrected_partial
 from stamp.report.main_table import SCORES
 from stamp.report.outcomes import outcome_names, source_covariance, source_outcome, values
@@ -22,8 +25,9 @@ from stamp.stats.correlations.correlation_summary import Correlation, Correlatio
 from stamp.stats.correlations.noisy_control import SimulationSettings
 from stamp.stats.rank_intervals import outranks, rank_intervals
 
-SOURCE_METRIC = "source_metric"
-PARTIALS = ("source", "parameters", "source_and_parameters")
+SOURCE_METRIC, SOURCE_MATCHED = "source_metric", "source_matched"
+OF_SOURCE = (SOURCE_METRIC, SOURCE_MATCHED)
+PARTIALS = ("source", "plain_source", "parameters", "source_and_parameters")
 CORRECTED = {f"partial_source_{name}": kind for name, kind in corrected_partial.COLUMNS.items()}
 
 
@@ -33,13 +37,15 @@ def predictor_values(
     """Every predictor of the models, NaN where a model has none.
 
     Unfiltered, the headline is the raw formula: a degenerate model shows where it would rank. The
-    source metric is over the classes that the outcome is scored on.
+    class-matched source metric is there where it is another than the plain one.
     """
     models = board["model"].to_list()
     found = {name: board[name].cast(pl.Float64).to_numpy() for name in predictors(board.columns)}
     if unfiltered:
         found["stamp"] = board["raw"].to_numpy()
-    found[SOURCE_METRIC] = values(tidy, source_outcome(tidy, outcome), models)
+    found[SOURCE_METRIC] = values(tidy, SOURCE, models)
+    if (matched := source_outcome(tidy, outcome)) != SOURCE:
+        found[SOURCE_MATCHED] = values(tidy, matched, models)
     return found
 
 
@@ -65,8 +71,9 @@ def correlations(
 ) -> pl.DataFrame:
     """One row per filter, outcome and predictor, with tests, intervals, partials and robustness.
 
-    ``source_metric_rho`` is that of the source metric over the models of the row; a partial has its
-    own n, since a model may lack what is controlled for. ``partial_source_corrected`` takes the
+    ``source_metric_rho`` is that of the source metric over the models of the row, class-matched
+    where that is another (then ``plain_source_rho`` is the plain one's); a partial has its own n,
+    since a model may lack what is controlled for. ``partial_source_corrected`` takes the
     error of the source metric into account; STAMP's has an interval.
     Where a model was trained or selected on a target, the filter ``uncontaminated`` is there too.
     """
@@ -95,26 +102,33 @@ def _of_outcome(
     """A row for each predictor of an outcome of the board's models."""
     models = board["model"].to_list()
     scores = predictor_values(board, tidy, unfiltered, outcome)
-    source, truth = scores[SOURCE_METRIC], values(tidy, outcome, models)
+    plain, truth = scores[SOURCE_METRIC], values(tidy, outcome, models)
+    source = scores.get(SOURCE_MATCHED, plain)
     errors = source_covariance(tidy, outcome, models)
     parameters = board["parameters"].cast(pl.Float64).to_numpy()
     if f"matched:{outcome}" in board.columns:
         scores["stamp_matched"] = board[f"matched:{outcome}"].cast(pl.Float64).to_numpy()
     for predictor, score in scores.items():
-        found = correlate(score, truth, _controls(predictor, source, parameters), settings)
+        controls = _controls(predictor, source, parameters)
+        if SOURCE_MATCHED in scores and predictor != SOURCE_METRIC:
+            controls["plain_source"] = plain
+        found = correlate(score, truth, controls, settings)
         row = {"predictor": predictor, **correlation_row(found, models)}
-        if predictor != SOURCE_METRIC:
+        if predictor not in OF_SOURCE:
             wanted = SimulationSettings(
                 seed=settings.seed, level=settings.level, interval=predictor in SCORES
             )
             more = corrected_partial.corrected_partial(score, truth, source, errors, wanted)
             row |= {f"partial_source_{name}": value for name, value in more.items()}
-        beside = known_spearman(np.where(np.isnan(score), np.nan, source), truth)
-        yield {**row, "source_metric_rho": beside}
+        known = np.where(np.isnan(score), np.nan, 1.0)
+        row["source_metric_rho"] = known_spearman(known * source, truth)
+        if SOURCE_MATCHED in scores:
+            row["plain_source_rho"] = known_spearman(known * plain, truth)
+        yield row
 
 
 def _controls(predictor: str, source: np.ndarray, parameters: np.ndarray) -> dict[str, np.ndarray]:
-    if predictor == SOURCE_METRIC:
+    if predictor in OF_SOURCE:
         return {"parameters": parameters}
     both = np.stack([source, parameters])
     return {"source": source, "parameters": parameters, "source_and_parameters": both}
@@ -123,7 +137,7 @@ def _controls(predictor: str, source: np.ndarray, parameters: np.ndarray) -> dic
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """The rows with all columns even where a study has no target, NaN as null."""
     empty = correlation_row(Correlation(n=0), [])
-    names = ["filter", "outcome", "predictor", *empty, "source_metric_rho"]
+    names = ["filter", "outcome", "predictor", *empty, "source_metric_rho", "plain_source_rho"]
     names += [f"partial_{name}{end}" for name in PARTIALS for end in ("", "_n", "_p", "_reason")]
     names += list(CORRECTED)
     texts = {

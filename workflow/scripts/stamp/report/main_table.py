@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from stamp.report import comparability
 from stamp.report.outcomes import MEAN
 from stamp.report.wording import DASH, RHO
 
@@ -35,6 +36,7 @@ COLUMNS = {
     "corrected_p": pl.Float64,
     "source_metric_error": pl.Float64,
     "source_metric_rho": pl.Float64,
+    "plain_source_rho": pl.Float64,
     "note": pl.String,
 }
 CORRECTED = ("corrected", "corrected_low", "corrected_high", "corrected_p")
@@ -56,8 +58,14 @@ ORIGINS = {
     **{name: f"partial_source_{name}" for name in CORRECTED},
     "source_metric_error": "partial_source_error",
     "source_metric_rho": "source_metric_rho",
+    "plain_source_rho": "plain_source_rho",
 }
 KINDS = ("", "fisher_", "bootstrap_")
+MATCHED = (
+    "It is class-matched where a target has another mix of classes: weighted to the shares of the "
+    "target's labels, or to those that the study expects (`class_mix`); the plain one stands "
+    "beside it. "
+)
 RELABELLED = "the source's own images under other labels"
 NO_TARGETS = (
     "This study has no targets: there is nothing to correlate the scores with. The ranking is in "
@@ -78,7 +86,8 @@ def main_table(correlations: pl.DataFrame, texts: Mapping[str, Any]) -> pl.DataF
     """Rho of STAMP and class-matched STAMP with each outcome, the source metric's beside it.
 
     ``partial`` is given the source metric, ``corrected`` the same without the bias of that metric's
-    measurement error, ``source_metric_error``.
+    measurement error, ``source_metric_error``. The source metric is class-matched where a target
+    has another mix of classes; ``plain_source_rho`` is then the rho of the plain one.
 
     ``low`` and ``high`` are Bonett and Wright's interval, Fisher's and the bootstrap's stand beside
     it; p is the permutation p. The source metric's rho is over the models of the row. Under the
@@ -111,7 +120,8 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
     level = f"{100 * texts['level']:g} %"
     names = ["Target", "Score", "Models", "n", RHO, f"{level} interval", "Fisher", "bootstrap", "p"]
     names += ["leave one out", f"partial {RHO}", f"corrected partial {RHO}"]
-    names += [f"source metric {RHO}", ""]
+    matched = table["plain_source_rho"].is_not_null().any()
+    names += [f"source metric {RHO}", *([f"plain source metric {RHO}"] if matched else []), ""]
     lines = [f"# {texts['title']}", ""] + ([texts["notice"], ""] if texts["notice"] else [])
     if not texts["targets"]:
         return "\n".join([*lines, NO_TARGETS]) + "\n"
@@ -122,7 +132,9 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         cells.append(_p(row["p"]))
         cells += [_range(row["loo_low"], row["loo_high"]), _number(row["partial"])]
         cells.append(_corrected(row))
-        cells += [_number(row["source_metric_rho"]), row["note"] or ""]
+        cells.append(_number(row["source_metric_rho"]))
+        cells += [_number(row["plain_source_rho"])] if matched else []
+        cells.append(row["note"] or "")
         lines.append(_line(cells))
     lines += [
         "",
@@ -130,7 +142,8 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         "made for it; Fisher's, made for Pearson's; percentiles of a bootstrap over models; p: "
         f"two-sided permutation. Partial {RHO}: given the metric on labeled source images, which "
         f"needs no target data either and whose own {RHO} over the same models stands beside it. "
-        f"That metric is measured with error, which biases the plain partial {RHO} towards the "
+        + (MATCHED if matched else "")
+        + f"That metric is measured with error, which biases the plain partial {RHO} towards the "
         f"score: the corrected one takes the error into account, with its {level} interval. "
         + (
             "Where there is none, `partial_source_corrected_reason` in correlations.csv says why."
@@ -138,6 +151,8 @@ def markdown(table: pl.DataFrame, texts: Mapping[str, Any]) -> str:
             else "Here that error is not known: no correction is possible."
         ),
     ]
+    if said := comparability.warning(texts.get("pretraining", {})):
+        lines += ["", said]
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -37,11 +38,16 @@ def outcome_name(view: str, domain: str, how: str, several: bool) -> str | None:
 
 
 def outcomes(
-    evaluations: pl.DataFrame, how: Mapping[str, str], relabelled: Collection[str] = ()
+    evaluations: pl.DataFrame,
+    how: Mapping[str, str],
+    relabelled: Collection[str] = (),
+    class_mix: Mapping[str, Mapping[str, source_metric.Mix]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Tidy outcomes of every model: ``source``, each outcome of the targets, and their ``mean``.
 
-    Where an outcome is over other classes than ``source``, ``source:<outcome>`` is over the same.
+    Where an outcome is over other classes than ``source``, or over another mix of them,
+    ``source:<outcome>`` is the source metric over the same; ``class_mix`` is what a study expects
+    of its targets, by domain, instead of the mix of their labels.
     An outcome of several domains is their mean. The overall mean is over the outcomes that every
     model has a value for, so that it compares like with like, and leaves out the targets that are
     the source's own images under other labels, unless there are no others. Standard errors are
@@ -63,7 +69,9 @@ def outcomes(
     whole = _averaged(tidy.filter(pl.col("outcome").is_in(complete))).with_columns(
         outcome=pl.lit(MEAN)
     )
-    weights = source_metric.weights_of(named.filter(pl.col("view") != SOURCE), evaluations)
+    weights = source_metric.weights_of(
+        named.filter(pl.col("view") != SOURCE), evaluations, class_mix
+    )
     if complete and weights:
         weights[MEAN] = {
             model: source_metric.mean_weights([weights[name].get(model, {}) for name in complete])
@@ -120,7 +128,10 @@ def outcome_names(tidy: pl.DataFrame) -> list[str]:
 
 
 def source_outcome(tidy: pl.DataFrame, outcome: str) -> str:
-    """The source's outcome to set an outcome, or a part of one, beside: over the same classes."""
+    """The source's outcome to set an outcome, or a part of one, beside: over the same classes.
+
+    That is the class-matched source metric, or ``source`` where the classes are all, in its mix.
+    """
     names = (f"{SOURCE}:{one}" for one in (outcome, outcome.partition("/")[0]))
     return next((name for name in names if (tidy["outcome"] == name).any()), SOURCE)
 

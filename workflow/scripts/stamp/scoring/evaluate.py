@@ -37,9 +37,10 @@ SCHEMA: dict[str, Any] = {
     "negatives": pl.Int64,
     "reason": pl.String,
 }
-INFLUENCE: dict[str, Any] = {
-    "influence": pl.List(pl.Float64)
-}  # of each cluster on the value, where that is kept
+INFLUENCE: dict[str, Any] = {  # of each cluster on the value, where that is kept
+    "influence": pl.List(pl.Float64),
+    "clusters": pl.List(pl.Int64),  # the numbers of those clusters; null for all in their order
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,14 @@ class Estimate:
     """A value with its standard error, over ``n`` labeled images; NaN where it is unknown.
 
     ``influence`` is what each cluster adds to the error: the root of its sum of squares is ``se``.
+    ``clusters`` are the numbers of the clusters that it is of, None for all in their order.
     """
 
     value: float
     se: float
     n: int
     influence: Array | None = None
+    clusters: Clusters | None = None
 
 
 def evaluate(
@@ -129,7 +132,7 @@ def evaluate(
     multiclass view its own. A value that cannot be had is null, and ``reason`` says why; for the
     macro mean ``reason`` also names the classes that are not in it. A class without an output (its
     logits are all NaN) has no AUROC; in a multiclass study it is never predicted. ``influence`` is
-    that of the whole view's aggregate and AUROCs.
+    that of the whole view's values.
     """
     z, y = np.asarray(logits, dtype=np.float64), np.asarray(images.labels, dtype=np.float64)
     there = present(z) if z.size else np.ones(len(classes), dtype=bool)
@@ -211,7 +214,9 @@ def _evaluate_multiclass(
     every = outputs[:, 1] if streamed else z.argmax(axis=1)
     masked = len(among) < len(classes)
     found = evaluate_predictions(chosen, images, classes, every if masked else None)
-    return found if streamed else pl.concat([found, on_subsets(z, images, settings.subsets)])
+    return (
+        found if streamed else pl.concat([found, on_subsets(z, images, settings.subsets, classes)])
+    )
 
 
 def evaluate_predictions(
@@ -239,7 +244,7 @@ def evaluate_predictions(
         if right_of_all is not None:
             found.append(_row("top1_of_all", "top1", images.share(right_of_all, known)))
         if single:
-            found += _recalls(right[known], y[known], classes, images.clusters_of(known))
+            found += _recalls(images, right, known, classes)
         rows.extend({"domain": domain, **row} for row in found)
     return _table(rows)
 
@@ -262,9 +267,12 @@ def predictions(logits: ArrayLike, among: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def on_subsets(
-    logits: ArrayLike, images: LabeledImages, subsets: Mapping[str, NDArray[np.int64]]
+    logits: ArrayLike,
+    images: LabeledImages,
+    subsets: Mapping[str, NDArray[np.int64]],
+    classes: Sequence[str],
 ) -> pl.DataFrame:
-    """Accuracy on the images of each subset of classes, predictions taken among them.
+    """Accuracy and recalls on the images of each subset, predictions taken among its classes.
 
     Domain ``among:<name>``: what a target that is scored on those classes alone compares with.
     """
@@ -272,8 +280,10 @@ def on_subsets(
     rows = []
     for name, among in subsets.items():
         member = np.isin(y, among)
-        share = images.share(predictions(logits, among) == y, member)
-        rows.append({"domain": f"{AMONG}{name}", **_row("top1", "top1", share)})
+        right = predictions(logits, among) == y
+        found = [_row("top1", "top1", images.share(right, member))]
+        found += [row for row in _recalls(images, right, member, classes) if row["positives"]]
+        rows += [{"domain": f"{AMONG}{name}", **row} for row in found]
     return _table(rows)
 
 
@@ -325,19 +335,30 @@ def _aurocs(
 
 
 def _recalls(
-    right: NDArray[np.bool_], labels: Array, classes: Sequence[str], among: Clusters | None
+    images: LabeledImages,
+    right: NDArray[np.bool_],
+    known: NDArray[np.bool_],
+    classes: Sequence[str],
 ) -> list[Row]:
-    """The share of right predictions among the images of every class."""
-    truth, n = labels.astype(np.int64), len(labels)
+    """The share of right predictions among the images of every class, of those that are known."""
+    rows_of, n = np.flatnonzero(known), int(known.sum())
+    truth = np.asarray(images.labels, dtype=np.float64)[rows_of].astype(np.int64)
     order = np.argsort(truth, kind="stable")
     ends = np.searchsorted(truth[order], np.arange(len(classes) + 1))
     rows = []
     for c, name in enumerate(classes):
-        own = order[ends[c] : ends[c + 1]]
+        own = rows_of[order[ends[c] : ends[c + 1]]]
         why = None if len(own) else "no image of this class" if n else "not labeled"
-        share = _proportion(right[own], None if among is None else among[own])
-        rows.append(_row(name, "recall", share, len(own), n - len(own), why))
+        rows.append(_row(name, "recall", _recall(images, right, own), len(own), n - len(own), why))
     return rows
+
+
+def _recall(images: LabeledImages, right: NDArray[np.bool_], own: NDArray[np.intp]) -> Estimate:
+    """The share of right predictions among one class's images, with its own clusters' influence."""
+    if images.clusters is None:
+        return replace(_proportion(right[own], None), clusters=own.astype(np.int64))
+    numbers, member = np.unique(images.clusters[own], return_inverse=True)
+    return replace(_proportion(right[own], member.astype(np.int64)), clusters=numbers)
 
 
 def _row(
@@ -358,15 +379,17 @@ def _row(
         "negatives": negatives,
         "reason": reason,
         "influence": estimate.influence,
+        "clusters": estimate.clusters,
     }
 
 
 def _table(rows: list[Row]) -> pl.DataFrame:
     """The rows with their columns; influences are of the whole view's values alone."""
     for row in rows:
-        whole = row["metric"] != "recall" and (row["domain"] == "all" or AMONG in row["domain"])
-        kept = row["influence"] if whole else None
-        row["influence"] = None if kept is None else kept.tolist()
+        whole = row["domain"] == "all" or AMONG in row["domain"]
+        for name in INFLUENCE:
+            kept = row[name] if whole else None
+            row[name] = None if kept is None else kept.tolist()
     return pl.DataFrame(rows, schema=SCHEMA | INFLUENCE)
 
 

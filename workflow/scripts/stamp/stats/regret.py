@@ -52,10 +52,16 @@ class Regret:
 
 @dataclass(frozen=True, slots=True)
 class ClosePairs:
-    """Pairs of models that a control can't tell apart, and how often the better one is picked."""
+    """Pairs of models that a control can't tell apart, and how often the better one is picked.
+
+    ``right``, ``low`` and ``high`` are [predictors]; a tie of the predictor counts half. NaN
+    without pairs.
+    """
 
     pairs: int
-    right: float  # a tie of the predictor counts half; NaN without pairs
+    right: Array
+    low: Array
+    high: Array
 
 
 def first_of_subset(n: int, k: int) -> Array:
@@ -97,6 +103,11 @@ def expected_pick(score: ArrayLike, outcome: ArrayLike, k: int) -> Array:
     return (means * shares).reshape((*score.shape[:-1], n)).sum(axis=-1)
 
 
+def expected_regret(score: ArrayLike, outcome: ArrayLike, k: int) -> Array:
+    """How much better the best of a random subset of k is than the first of it by ``score``."""
+    return expected_pick(outcome, outcome, k) - expected_pick(score, outcome, k)
+
+
 def regret(
     scores: ArrayLike, outcomes: ArrayLike, k: int, resampling: Resampling = DEFAULT
 ) -> Regret:
@@ -121,23 +132,44 @@ def regret(
 
 
 def close_pairs(
-    control: ArrayLike, score: ArrayLike, outcome: ArrayLike, margin: ArrayLike
+    control: ArrayLike,
+    scores: ArrayLike,
+    outcome: ArrayLike,
+    margin: ArrayLike,
+    resampling: Resampling = DEFAULT,
 ) -> ClosePairs:
-    """How often ``score`` picks the better of two models whose ``control`` differs by ``margin``.
+    """How often a score picks the better of two models whose ``control`` differs by ``margin``.
 
-    ``margin`` is one number, or one per model, of which a pair takes the root of the sum of
-    squares (its standard error). Pairs that tie in the outcome have no better one and do not count.
+    ``scores`` are [predictors, n]. ``margin`` is one number, or one per model, of which a pair
+    takes the root of the sum of squares (its standard error). Pairs that tie in the outcome have no
+    better one and do not count. Intervals are of resamples of models or families, in which a pair
+    counts as often as its two models were drawn together.
     """
-    control, score, outcome = (np.asarray(one, np.float64) for one in (control, score, outcome))
+    control, outcome = (np.asarray(one, np.float64) for one in (control, outcome))
+    scores = np.atleast_2d(np.asarray(scores, np.float64))
     first, second = np.triu_indices(len(control), 1)
     reach = np.asarray(margin, np.float64)
     limit = reach if reach.ndim == 0 else np.hypot(reach[first], reach[second])
     near = np.abs(control[first] - control[second]) <= limit
     better = np.sign(outcome[first] - outcome[second])
     near &= better != 0
-    said = np.sign(score[first] - score[second])[near]
-    agree = (said * better[near] + 1) / 2
-    return ClosePairs(int(near.sum()), float(agree.mean()) if near.any() else float("nan"))
+    if not near.any():
+        none = np.full(len(scores), np.nan)
+        return ClosePairs(0, none, none, none)
+    first, second = first[near], second[near]
+    agree = (np.sign(scores[:, first] - scores[:, second]) * better[near] + 1) / 2
+    drawn = [
+        np.bincount(rows, minlength=len(control)) for rows in _resampled(len(control), resampling)
+    ]
+    times = np.array([one[first] * one[second] for one in drawn], np.float64)
+    with np.errstate(invalid="ignore"):
+        draws = times @ agree.T / times.sum(axis=1, keepdims=True)
+    draws = draws[~np.isnan(draws).any(axis=1)]  # a resample without such a pair says nothing
+    ends = percentile_interval(
+        draws if len(draws) else np.full((1, len(scores)), np.nan), resampling.level
+    )
+    low, high = np.asarray(ends.low), np.asarray(ends.high)
+    return ClosePairs(int(near.sum()), agree.mean(axis=1), low, high)
 
 
 def _loss(scores: Array, outcomes: Array, k: int) -> Array:

@@ -1,8 +1,8 @@
 """All statistics and figures for a table of your own: model, score, source metric and targets.
 
 No image is read and no model is run: the table is a CSV file with the columns model, score and
-source_metric; every other column of numbers is a target. The same functions as in a study's run
-write the same files.
+source_metric; every other column of numbers is a target. Options name the columns of a table that
+has them otherwise. The same functions as in a study's run write the same files.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from stamp.cli.statistics.chosen_columns import ColumnChoice
     from stamp.cli.statistics.user_table import UserTable
     from stamp.report.analysis import AnalysisData
 
 HELP = "statistics and figures for a table of your own (CSV)"
 EXAMPLE = "statistics docs/your-own-table.csv --out mine/statistics"
 FIGURES = ("targets", "ranks", "forest")
+WITHOUT_METRICS = ("baselines", "regret")
 FILTERS = ("all", "declared")  # such a table has at most one rule that excludes models
 Write = tuple[Path, Callable[[Path], None]]
 
@@ -38,6 +40,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--title", help="what figures call the study (the table's file name)")
     parser.add_argument("--controls", default="", help="columns to control for: depth,epochs")
+    parser.add_argument("--score", default="", help="column of the score; the mean of a,b or of a*")
+    parser.add_argument("--source", default="", help="column of the source metric")
+    parser.add_argument("--targets", default="", help="columns of the targets: a,b; no others")
+    parser.add_argument(
+        "--matched", default="", help="columns of class-matched source metrics: target=column,..."
+    )
+    parser.add_argument("--percent", action="store_true", help="numbers are percent")
+    parser.add_argument(
+        "--skip-incomplete",
+        action="store_true",
+        help="leave out models without every value, and those with all values of another",
+    )
     parser.add_argument("--delta", type=float, help="outcome below which a model fails (median)")
     parser.add_argument("--equivalence", type=float, help="margin of equal correlations (0.1)")
     parser.add_argument("--seed", type=at_least(0), default=0)
@@ -51,8 +65,7 @@ def run(given: argparse.Namespace) -> None:
     from stamp.cli.statistics.user_table import read, study
 
     settings = _settings(given)
-    controls = [name.strip() for name in given.controls.split(",") if name.strip()]
-    own = read(given.table, controls)
+    own = read(given.table, _listed(given.controls), _choice(given))
     data = study(own, given.title or Path(given.table).stem, settings, given.seed)
     out = Path(given.out)
     options = {"delta": given.delta, "equivalence": given.equivalence}
@@ -70,6 +83,34 @@ def run(given: argparse.Namespace) -> None:
         ("page.html", "all of it to open in a browser"),
     ):
         print(f"{out / place}: {what}")
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _choice(given: argparse.Namespace) -> ColumnChoice:
+    """Which columns of the table are what, where they are not called so."""
+    from stamp.cli.statistics.chosen_columns import ColumnChoice
+    from stamp.core.errors import UserError
+
+    matched = {}
+    for one in _listed(given.matched):
+        target, sign, column = one.partition("=")
+        if not (sign and target and column):
+            raise UserError(f"--matched {one}: write target=column")
+        matched[target] = column
+    found = ColumnChoice(
+        score=_listed(given.score),
+        source=given.source,
+        targets=_listed(given.targets),
+        matched=matched,
+        percent=given.percent,
+        skip=given.skip_incomplete,
+    )
+    if (found.percent or found.skip) and not found.asked:
+        raise UserError("--percent and --skip-incomplete go with --score, --source or --targets")
+    return found
 
 
 def _settings(given: argparse.Namespace) -> dict[str, Any]:
@@ -128,12 +169,13 @@ def _leaderboard(data: AnalysisData, places: pl.DataFrame) -> pl.DataFrame:
 def _page(data: AnalysisData, places: pl.DataFrame, found: pl.DataFrame, out: Path) -> Write:
     """The same page as a study's, without what only models and images give."""
     from stamp import __version__
+    from stamp.report.analyses.regret import table as regret
     from stamp.report.leaderboard import leaderboard
     from stamp.report.page.render import study_html
     from stamp.report.page.study_page import StudyFacts, StudyTables, study_page
 
     board = leaderboard(data.scores, data.outcomes, places, data.models)
-    tables = StudyTables(board, data.scores, data.outcomes, found)
+    tables = StudyTables(board, data.scores, data.outcomes, found, regret=regret.table(data))
     facts = StudyFacts(out.name, data.texts, seed=data.seed, versions={"stamp": __version__})
     return _text(out / "page.html", study_html(study_page(tables, facts)))
 
@@ -150,8 +192,8 @@ def _figures(drawn: Any, out: Path) -> Iterable[Write]:
 def _analyses(data: AnalysisData, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
     """The analyses that read nothing but scores and outcomes, and their figures.
 
-    ``baselines`` is among them: without metrics it compares the score with the source metric and
-    with accuracy on the line.
+    ``baselines`` and ``regret`` are among them: without metrics they compare the score with the
+    source metric, with accuracy on the line and with a random choice.
     """
     from dataclasses import replace
     from importlib import import_module
@@ -159,7 +201,7 @@ def _analyses(data: AnalysisData, out: Path, options: Mapping[str, Any]) -> Iter
 
     from stamp.config.registries.analyses import ANALYSES
 
-    chosen = {key: one for key, one in ANALYSES.items() if not one.inputs or key == "baselines"}
+    chosen = {key: one for key, one in ANALYSES.items() if not one.inputs or key in WITHOUT_METRICS}
     for name, analysis in chosen.items():
         mine = replace(data, options={key: options.get(key) for key in analysis.options})
         module = import_module(f"stamp.report.analyses.{name}.table")

@@ -2,8 +2,9 @@
 
 One row per model. ``model``, ``score`` and ``source_metric`` are required; ``label``, ``family``,
 ``objective``, ``regime``, ``parameters``, ``low``, ``high`` (an interval of the score),
-``source_metric_se`` (the standard error of the source metric) and ``excluded`` (why a model is
-excluded) may be there; every other column of numbers is a target.
+``source_metric_se`` (the standard error of the source metric), ``pretraining``, ``source:<target>``
+(the class-matched source metric of a target), ``source_se:<target>`` (its standard error) and
+``excluded`` (why a model is excluded) may be there; every other column of numbers is a target.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.cli.statistics.chosen_columns import MATCHED, ColumnChoice, chosen
+from stamp.config.study import NOT_SAID
 from stamp.config.view_names import SOURCE
 from stamp.core import shown_text
 from stamp.core.errors import UserError, suggest
@@ -27,15 +30,18 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.comparison.paired import CONTROL
 from stamp.report.outcomes import MEAN, outcomes
 from stamp.report.scoreboard import FLAGS, PARTS, RULES, TEXTS
+from stamp.scoring.evaluate import AMONG
 from stamp.scoring.score import N_PAIRS
 from stamp.stats.correlations.correlation import FEWEST
 from stamp.stats.ranks import mid_ranks
 
 REQUIRED = ("model", "score", "source_metric")
-SAID = ("label", "family", "objective", "regime")
+PRETRAINING = "pretraining"
+SAID = ("label", "family", "objective", "regime", PRETRAINING)
 OPTIONAL = ("parameters", "low", "high")  # numbers; a cell may be empty
-SOURCE_SE = "source_metric_se"
+SOURCE_SE, MATCHED_SE = "source_metric_se", "source_se:"
 RESERVED = (MEAN, SOURCE)
+NO_CHOICE = ColumnChoice()
 NAMED = {*REQUIRED, *SAID, *OPTIONAL, SOURCE_SE, "excluded"}
 
 
@@ -50,10 +56,19 @@ class UserTable:
     controls: list[str]
     ignored: list[str]
 
+    @property
+    def pretraining(self) -> dict[str, str]:
+        """What each model was pretrained on, where that is not the same for all."""
+        said = [text or NOT_SAID for text in self.texts.get(PRETRAINING, ())]
+        found = dict(zip(self.models, said, strict=False))  # none where there is no column
+        return found if len(set(said)) > 1 else {}
 
-def read(path: str | Path, controls: Sequence[str] = ()) -> UserTable:
+
+def read(
+    path: str | Path, controls: Sequence[str] = (), choice: ColumnChoice = NO_CHOICE
+) -> UserTable:
     """The user's table; the first mistake in it is raised, with its line and column."""
-    header, rows = _cells(Path(path))
+    header, rows = chosen(path, *_cells(Path(path)), choice)
     for name in REQUIRED:
         if name not in header:
             known = [one for one in header if one not in REQUIRED]
@@ -64,21 +79,26 @@ def read(path: str | Path, controls: Sequence[str] = ()) -> UserTable:
         if name not in header or name in NAMED - {"parameters"}:
             others = [one for one in header if one not in NAMED]
             raise UserError(f"{path}: no column '{name}' to control for: {suggest(name, others)}")
-    free = [name for name in header if name not in NAMED and name not in controls]
+    beside = [name for name in header if name.startswith((MATCHED, MATCHED_SE))]
+    free = [name for name in header if name not in {*NAMED, *controls, *beside}]
     ignored = [
         name for name in free if not any(_is_number(cell.rstrip("%")) for cell in columns[name])
     ]
     targets = [name for name in free if name not in ignored]
     for name in targets:
-        if name in RESERVED or name.startswith(f"{SOURCE}:"):
+        if name in RESERVED:
             raise UserError(f"{path}: a target can't have the reserved name '{name}'")
     if not targets:
         raise UserError(f"{path}: no target: every further column of numbers is one")
+    _check_beside(path, beside, targets)
     whole = ["score", "source_metric", *targets, *(one for one in controls if one != "parameters")]
+    whole += [name for name in beside if name.startswith(MATCHED)]
     numbers = {name: _numbers(path, name, columns, True) for name in whole}
-    optional = [name for name in (*OPTIONAL, SOURCE_SE) if name in columns]
+    errors = [SOURCE_SE, *(name for name in beside if name.startswith(MATCHED_SE))]
+    optional = [name for name in (*OPTIONAL, *errors) if name in columns]
     numbers |= {name: _numbers(path, name, columns, False) for name in optional}
-    _check_errors(path, columns["model"], numbers.get(SOURCE_SE, []))
+    for name in errors:
+        _check_errors(path, columns["model"], name, numbers.get(name, []))
     texts = {name: columns[name] for name in (*SAID, "excluded") if name in columns}
     shown_text.check([*targets, *columns["model"], *chain(*texts.values())], str(path))
     own = [name for name in controls if name != "parameters"]
@@ -117,11 +137,25 @@ def _check_models(path: str | Path, models: list[str]) -> None:
         raise UserError(f"{path}: {len(models)} models, at least {FEWEST} are needed")
 
 
-def _check_errors(path: str | Path, models: list[str], errors: list[float | None]) -> None:
+def _check_beside(path: str | Path, beside: Sequence[str], targets: Sequence[str]) -> None:
+    """A class-matched source metric is of a target, and its error has a value beside it."""
+    for name in beside:
+        target = name.partition(":")[2]
+        if target not in targets:
+            raise UserError(
+                f"{path}: column '{name}': no target '{target}': {suggest(target, targets)}"
+            )
+        if f"{MATCHED}{target}" not in beside:
+            raise UserError(f"{path}: column '{name}' needs the column '{MATCHED}{target}'")
+
+
+def _check_errors(
+    path: str | Path, models: list[str], column: str, errors: list[float | None]
+) -> None:
     for model, error in zip(models, errors, strict=False):  # none where there is no column
         if error is not None and error < 0:
             raise UserError(
-                f"{path}: model '{model}', column '{SOURCE_SE}': {error:g} is no standard error: "
+                f"{path}: model '{model}', column '{column}': {error:g} is no standard error: "
                 "it can't be below 0"
             )
 
@@ -168,6 +202,7 @@ def study(own: UserTable, title: str, settings: dict[str, Any], seed: int) -> An
         "outcomes": dict.fromkeys(own.targets, "whole"),
         "matched": [],
         "relabelled": [],
+        "pretraining": own.pretraining,
     }
     table = evaluations(own)
     unknown = {"n": pl.lit(None, dtype=pl.Int64)}
@@ -184,6 +219,7 @@ def study(own: UserTable, title: str, settings: dict[str, Any], seed: int) -> An
                 if name in own.texts and own.texts[name][at]
                 else (key if name == "label" else "all models")
                 for name in SAID
+                if name != PRETRAINING or own.pretraining
             }
             for at, key in enumerate(own.models)
         },
@@ -216,25 +252,26 @@ def board(own: UserTable) -> pl.DataFrame:
 
 def evaluations(own: UserTable) -> pl.DataFrame:
     """The source metric, with its standard error where it is known, and every target."""
-    errors = own.numbers.get(SOURCE_SE, [None] * len(own.models))
-    views = {SOURCE: "source_metric", **{name: name for name in own.targets}}
-    return pl.DataFrame(
-        [
-            {
-                "model": model,
-                "view": view,
-                "domain": "all",
-                "class": "top1",
-                "metric": "metric" if view == SOURCE else "outcome",
-                "value": value,
-                "se": error if view == SOURCE else None,
-                "n": None,
-            }
-            for view, column in views.items()
-            for model, value, error in zip(own.models, own.numbers[column], errors, strict=True)
-        ],
-        schema_overrides={"se": pl.Float64, "n": pl.Int64},
-    )
+    rows = _evaluated(own, SOURCE, "all", "source_metric", SOURCE_SE)
+    for name in own.targets:
+        if f"{MATCHED}{name}" in own.numbers:
+            column, error = f"{MATCHED}{name}", f"{MATCHED_SE}{name}"
+            rows += _evaluated(own, SOURCE, f"{AMONG}{name}", column, error)
+        rows += _evaluated(own, name, "all", name)
+    return pl.DataFrame(rows, schema_overrides={"se": pl.Float64, "n": pl.Int64})
+
+
+def _evaluated(
+    own: UserTable, view: str, domain: str, column: str, error: str = ""
+) -> list[dict[str, Any]]:
+    """The rows of an evaluation from one column of the table."""
+    metric = "metric" if view == SOURCE else "outcome"
+    same = {"view": view, "domain": domain, "class": "top1", "metric": metric, "n": None}
+    errors = own.numbers.get(error, [None] * len(own.models))
+    return [
+        {"model": model, **same, "value": value, "se": one}
+        for model, value, one in zip(own.models, own.numbers[column], errors, strict=True)
+    ]
 
 
 def ranks(own: UserTable) -> pl.DataFrame:

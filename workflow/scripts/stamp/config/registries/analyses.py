@@ -60,6 +60,7 @@ ANALYSES: dict[str, Analysis] = {
     "ordering": Analysis(profile="ordering", extra_outputs=("composite",)),
     "partials": Analysis(),
     "power": Analysis(),
+    "pretraining": Analysis(),
     "probit": Analysis(options=("equivalence",)),
     "regimes": Analysis(),
     "regret": Analysis(reads=("metrics",)),

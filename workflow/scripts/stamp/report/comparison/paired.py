@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stamp.config.view_names import SOURCE
 from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import SCORES, target_title
@@ -42,8 +43,9 @@ CONTROL = "control:"  # columns of the scores that a user asks to control for
 class Paired:
     """One filter, outcome and score: one number per model in each array, NaN where it has none.
 
-    ``source`` is the source metric on the classes that the outcome is scored on and
-    ``source_errors`` the covariance of its errors between the models; ``n_source`` and ``n_target``
+    ``source`` is the source metric on the classes that the outcome is scored on, ``plain`` that on
+    all where it is another, and ``source_errors`` the covariance of ``source``'s errors between
+    the models; ``n_source`` and ``n_target``
     are the fewest images behind a model's values, None where that is not known.
     """
 
@@ -61,6 +63,7 @@ class Paired:
     others: dict[str, np.ndarray]
     n_source: int | None
     n_target: int | None
+    plain: np.ndarray | None = None
 
     @property
     def about(self) -> dict[str, str]:
@@ -121,6 +124,7 @@ def _paired(
         },
         n_source=images(data, source),
         n_target=images(data, outcome),
+        plain=None if source == SOURCE else values(data.outcomes, SOURCE, keys),
     )
 
 

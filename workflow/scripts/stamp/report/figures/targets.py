@@ -92,14 +92,18 @@ def header(data: FigureData, outcome: str, width: float) -> Header:
     predictor = "stamp_matched" if matched(data, outcome) else "stamp"
     kept = figure_data.correlation(data, outcome, predictor)
     everyone = figure_data.correlation(data, outcome, predictor, which="all")
-    source = figure_data.correlation(data, outcome, figure_data.SOURCE_METRIC)
+    source = figure_data.correlation(data, outcome, figure_data.SOURCE_MATCHED)
+    said = "class-matched source metric"
+    if source.rho is None:
+        source = figure_data.correlation(data, outcome, figure_data.SOURCE_METRIC)
+        said = "source metric"
     rho = f"{figure_data.rho_text(kept)}, {short_p(kept.p)}"
     if kept.rho is None:
         rho = f"{RHO} undefined: {kept.reason}"
     more = []
     if source.rho is not None:
         more = [
-            f"source metric {RHO} = {short_number(source.rho)}; "
+            f"{said} {RHO} = {short_number(source.rho)}; "
             f"partial {short_number(kept.partial)}, corrected {short_number(kept.corrected)}"
         ]
     if everyone.n != kept.n and everyone.rho is not None:

@@ -112,6 +112,7 @@ def _model(row: Row, page: StudyPage) -> dict[str, Any]:
         "Family": row["family"],
         "Objective": row["objective"],
         "Regime": row["regime"],
+        "Pretraining": row.get("pretraining"),
         "Trained on": row.get("trained_on"),
         "Training images": _count(page.tables.training.get(row["model"], {}).get("images")),
         "Parameters": _count(row.get("parameters")),

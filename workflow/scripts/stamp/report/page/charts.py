@@ -32,6 +32,13 @@ MOST_RANKED = 40  # models of the heat map
 MOST_CURVES = 60
 LEAST_SPAN = 0.05  # of the colours of stress tests: smaller differences do not fill them
 NUMBER = ".3f"
+KINDS = {
+    "stamp": "STAMP",
+    "source_metric": "source metric",
+    "source_matched": "source metric",
+    "random": "random choice",
+}
+OTHERS = "other predictors"
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 
 Specification = dict[str, Any]
@@ -53,6 +60,8 @@ def charts(page: StudyPage) -> dict[str, Specification]:
         found["baselines"] = baselines(len({row["name"] for row in baselines_rows(page)}))
     if robustness_rows(page):
         found["robustness"] = robustness(page)
+    if picks := regret_rows(page):
+        found["regret"] = regret(len({row["name"] for row in picks}), [row["k"] for row in picks])
     if training_rows(page):
         found["training"] = training()
     if page.tables.pairs:
@@ -81,6 +90,7 @@ def datasets(page: StudyPage) -> dict[str, list[dict[str, Any]]]:
         "outranks": outranks_rows(page),
         "baselines": baselines_rows(page),
         "robustness": robustness_rows(page),
+        "regret": regret_rows(page),
         "training": training_rows(page),
     }
 
@@ -104,7 +114,10 @@ def finished(chart: Drawn, target: str) -> Specification:
 
 
 def values_rows(page: StudyPage) -> list[dict[str, Any]]:
-    """One row per model and outcome; ``x`` where another score than the headline is shown."""
+    """One row per model and outcome; ``x`` where another score than the headline is shown.
+
+    ``source`` is the class-matched source metric, where that is another than the plain one.
+    """
     rows = []
     for one in page.outcomes:
         for row in page.models:
@@ -114,6 +127,9 @@ def values_rows(page: StudyPage) -> list[dict[str, Any]]:
             own = {"model": row["model"], "outcome": one.key, **found}
             if one.matched:
                 own["x"] = row.get(f"matched:{one.key}")
+            if beside := row["sources"].get(one.key):
+                own |= {"mixed": beside["value"], "mixed_low": beside["low"]}
+                own["mixed_high"] = beside["high"]
             rows.append(own)
     return rows
 
@@ -133,8 +149,14 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
     """A score (or the source metric) against the outcome that the menu shows."""
     wanted = ["name", "family", "objective", "regime", "place", "counted", "score", "low", "high"]
     wanted += ["source", "source_low", "source_high", "flags"]
-    low, high = ("x_low", "x_high") if x == "score" else ("source_low", "source_high")
     own = "isDefined(datum.x) ? datum.x : datum.score"
+    mixed = "isDefined(datum.mixed) ? datum.mixed{} : datum.source{}"
+    ends = {
+        f"x_{end}": f"isDefined(datum.x) ? null : datum.{end}"
+        if x == "score"
+        else mixed.format(f"_{end}", f"_{end}")
+        for end in ("low", "high")
+    }
     legend = alt.selection_point(name="kept", fields=["objective"], bind="legend")
     base = (
         alt.Chart(alt.NamedData(name="values"))
@@ -144,11 +166,7 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
             lookup="model",
             from_=alt.LookupData(data=alt.NamedData(name="models"), key="model", fields=wanted),
         )
-        .transform_calculate(
-            at=own if x == "score" else "datum.source",
-            x_low="isDefined(datum.x) ? null : datum.low",
-            x_high="isDefined(datum.x) ? null : datum.high",
-        )
+        .transform_calculate(at=own if x == "score" else mixed.format("", ""), **ends)
         .transform_filter("isValid(datum.at)")
     )
     across = alt.X("at:Q", title=title, scale=alt.Scale(zero=False, nice=True))
@@ -157,7 +175,7 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
     paints = alt.Scale(domain=list(objectives), range=COLOURS)
     colour = alt.Color("objective:N", title="objective", scale=paints, legend=_legend())
     side = base.mark_rule(strokeWidth=1.2, aria=False).encode(
-        x=alt.X(f"{low}:Q", title=title), x2=f"{high}:Q", y=up, color=colour, opacity=faint
+        x=alt.X("x_low:Q", title=title), x2="x_high:Q", y=up, color=colour, opacity=faint
     )
     upright = base.mark_rule(strokeWidth=1.2, aria=False).encode(
         x=across, y=alt.Y("value_low:Q"), y2="value_high:Q", color=colour, opacity=faint
@@ -252,13 +270,23 @@ def baselines_rows(page: StudyPage) -> list[dict[str, Any]]:
             "high": row["high"],
             "n": row["n"],
             "needs": row["needs"] or "nothing more",
-            "kind": {"stamp": "STAMP", "source_metric": "source metric"}.get(
-                row["predictor"], "other predictors"
-            ),
+            "kind": KINDS.get(row["predictor"], OTHERS),
         }
         for row in kept.iter_rows(named=True)
         if row["outcome"] in known
     ]
+
+
+def _kind_colour(*more: str) -> alt.Color:
+    """The colours of STAMP, the source metric and the others; ``more`` kinds come last."""
+    kinds = [*dict.fromkeys(list(KINDS.values())[:3]), OTHERS, *more]
+    colours = ["#D55E00", "#0072B2", GREY, "#009E73"]
+    return alt.Color(
+        "kind:N",
+        title=None,
+        scale=alt.Scale(domain=kinds, range=colours[: len(kinds)]),
+        legend=alt.Legend(orient="top"),
+    )
 
 
 def baselines(number: int) -> Drawn:
@@ -270,13 +298,7 @@ def baselines(number: int) -> Drawn:
         sort=order,
         axis=alt.Axis(labelLimit=190, title=None, ticks=False, domain=False, labelOverlap=False),
     )
-    kinds = ["STAMP", "source metric", "other predictors"]
-    colour = alt.Color(
-        "kind:N",
-        title=None,
-        scale=alt.Scale(domain=kinds, range=["#D55E00", "#0072B2", GREY]),
-        legend=alt.Legend(orient="top"),
-    )
+    colour = _kind_colour()
     title = f"Spearman's {RHO}, oriented"
     across = alt.X("rho:Q", title=title, scale=alt.Scale(domain=[-1, 1]))
     bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
@@ -371,6 +393,62 @@ def robustness(page: StudyPage) -> Drawn:
         .transform_filter(f"datum.change === '{CLEAN}'")
     )
     return alt.layer(cells, clean).properties(height=max(120, 22 * len(order)))
+
+
+# --- regret ---------------------------------------------------------------------------------------
+
+
+def regret_rows(page: StudyPage) -> list[dict[str, Any]]:
+    """One row per outcome, number of models at hand and predictor, a random choice among them."""
+    table, known = page.tables.regret, {one.key for one in page.outcomes}
+    if table is None:
+        return []
+    columns = ("outcome", "k", "n", "name", "regret", "low", "high", "close_pairs", "close_right")
+    return [
+        {
+            **{column: row[column] for column in columns},
+            "needs": row["needs"] or "nothing more",
+            "kind": KINDS.get(row["predictor"], OTHERS),
+        }
+        for row in table.drop_nulls("regret").iter_rows(named=True)
+        if row["outcome"] in known
+    ]
+
+
+def regret(number: int, subsets: Sequence[int]) -> Drawn:
+    """What the best of k models by each predictor loses, for the outcome that the menu shows."""
+    choices = sorted(set(subsets))
+    first = next((k for k in reversed(choices[:-1])), choices[0])
+    at_hand = alt.param(
+        name="k", value=first, bind=alt.binding_radio(options=choices, name="Models at hand ")
+    )
+    base = alt.Chart(alt.NamedData(name="regret")).transform_filter(
+        "datum.outcome === target && datum.k === k"
+    )
+    order = alt.EncodingSortField("regret", op="min", order="ascending")
+    axis: dict[str, Any] = {"labelLimit": 190, "title": None, "ticks": False, "domain": False}
+    name = alt.Y("name:N", sort=order, axis=alt.Axis(labelOverlap=False, **axis))
+    colour, title = _kind_colour("random choice"), "expected loss against the best of them"
+    bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
+        x=alt.X("low:Q", title=title), x2="high:Q", y=name, color=colour
+    )
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        x=alt.X("regret:Q", title=title),
+        y=name,
+        color=colour,
+        tooltip=[
+            alt.Tooltip("name:N", title="predictor"),
+            alt.Tooltip("regret:Q", title="loss", format=".4f"),
+            alt.Tooltip("low:Q", title="from", format=".4f"),
+            alt.Tooltip("high:Q", title="to", format=".4f"),
+            alt.Tooltip("n:Q", title="models"),
+            alt.Tooltip("close_right:Q", title="better of two close models", format=".2f"),
+            alt.Tooltip("close_pairs:Q", title="close pairs"),
+            alt.Tooltip("needs:N", title="needs"),
+        ],
+    )
+    layers = alt.layer(bars, points).add_params(at_hand)
+    return layers.properties(height=40 + 15 * number)
 
 
 # --- training -------------------------------------------------------------------------------------

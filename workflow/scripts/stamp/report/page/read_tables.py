@@ -12,6 +12,7 @@ import yaml
 from stamp import __version__
 from stamp.core.artifacts import array_metadata, check_metadata, read_json, read_table
 from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analyses.regret import table as regret
 from stamp.report.analyses.robustness import table as robustness
 from stamp.report.card import Scoring
 from stamp.report.page.study_page import StudyFacts, StudyTables
@@ -36,6 +37,7 @@ def read_tables(files: Any, study: str, params: Any) -> StudyTables:
         robustness=(
             pl.read_csv(files.robustness, schema=robustness.MODELS) if files.robustness else None
         ),
+        regret=pl.read_csv(files.regret, schema=regret.TABLE) if files.regret else None,
         training=dict(zip(params.trained, map(read_json, files.training), strict=True)),
         pairs=pairs,
         thumbnails=read_table(files.thumbnails, study=study) if files.thumbnails else None,

@@ -20,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from stamp.report import comparability
 from stamp.report.page import charts
 from stamp.report.page.card_sections import sections
 from stamp.report.page.study_page import StudyPage, pictures
@@ -51,6 +52,8 @@ def study_html(page: StudyPage) -> str:
                 {"title": name.replace("_", " ").capitalize(), "text": text}
                 for name, text in page.tables.sentences.items()
             ],
+            comparability=comparability.warning(page.pretraining),
+            strata=page.strata,
             most_ranked=charts.MOST_RANKED,
             more_ranked=len(page.models) > charts.MOST_RANKED,
             library=Markup(library),
@@ -114,6 +117,7 @@ def page_data(page: StudyPage, specifications: Mapping[str, Any]) -> dict[str, A
                 "title": one.title,
                 "metric": one.metric,
                 "matched": one.matched,
+                "source_matched": one.source_matched,
                 "stamp": one.stamp,
                 "source": one.source,
             }

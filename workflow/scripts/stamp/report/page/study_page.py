@@ -13,10 +13,11 @@ from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from stamp.config.view_names import SOURCE
-from stamp.report import flags
+from stamp.report import comparability, flags
 from stamp.report.card import Scoring
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, shown_outcomes
@@ -48,6 +49,7 @@ class StudyTables:
     outranks: pl.DataFrame | None = None
     baselines: pl.DataFrame | None = None
     robustness: pl.DataFrame | None = None  # what stress tests say of each model
+    regret: pl.DataFrame | None = None
     training: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by model
     pairs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by model
     thumbnails: pl.DataFrame | None = None
@@ -81,6 +83,7 @@ class Outcome:
     stamp: dict[str, Any]
     source: dict[str, Any]
     matched: bool = False
+    source_matched: bool = False  # whether its source metric is over another mix of classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,29 @@ class StudyPage:
     source_metric: str
     level: float
     tables: StudyTables
+
+    @property
+    def pretraining(self) -> dict[str, str]:
+        """What each model was pretrained on, where that is not the same for all."""
+        return dict(self.facts.texts.get("pretraining", {}))
+
+    @property
+    def strata(self) -> list[dict[str, Any]]:
+        """How well the score and the source metric rank the models of each kind of pretraining."""
+        rows = {row["model"]: row for row in self.models if row["counted"]}
+        said = {key: kind for key, kind in self.pretraining.items() if key in rows}
+        if len(set(said.values())) < 2 or not self.outcomes:
+            return []
+        first = self.outcomes[0].key
+        plain = [rows[key]["source_metric"] for key in said]
+        beside = [rows[key]["sources"].get(first, {}).get("value") for key in said]
+        found = {
+            "STAMP": [rows[key].get("stamp") for key in said],
+            f"source {self.source_metric}": beside if self.outcomes[0].source_matched else plain,
+        }
+        truth = [rows[key]["values"][first]["value"] for key in said]
+        numbers = {name: np.array(values, float) for name, values in found.items()}
+        return comparability.strata(said, numbers, np.array(truth, float))
 
     @property
     def holds_images(self) -> bool:
@@ -146,6 +172,11 @@ def model_rows(tables: StudyTables, outcomes: Sequence[str], level: float) -> li
                 "source_high": high,
                 "source_n": source.get("n"),
                 "values": {one: _value(values.get((key, one), {}), level) for one in outcomes},
+                "sources": {
+                    one: _value(values[key, f"{SOURCE}:{one}"], level)
+                    for one in outcomes
+                    if (key, f"{SOURCE}:{one}") in values
+                },
                 "raised": [
                     {**asdict(one.flag), "words": one.words, "reason": one.reason} for one in raised
                 ],
@@ -197,11 +228,13 @@ def _outcomes(tables: StudyTables, texts: Mapping[str, Any]) -> list[Outcome]:
         wanted = key.partition("/")[0] in texts.get("matched", ())
         matched = wanted and f"matched:{key}" in tables.scores.columns
         own = correlation(tables.correlations, key, "stamp_matched" if matched else "stamp")
-        source = correlation(tables.correlations, key, "source_metric")
+        mixed = bool((tables.outcomes["outcome"] == f"{SOURCE}:{key}").any())
+        name = "source_matched" if mixed else "source_metric"
+        source = correlation(tables.correlations, key, name)
         if source.get("n") != own.get("n"):
             source = {"n": own.get("n"), "rho": own.get("source_metric_rho")}
         metric = _metric(tables.outcomes, key, texts)
-        found.append(Outcome(key, target_title(key, texts), metric, own, source, matched))
+        found.append(Outcome(key, target_title(key, texts), metric, own, source, matched, mixed))
     return found
 
 

@@ -15,7 +15,8 @@ from stamp.report.outcomes import MEAN, outcome_names
 from stamp.report.scoreboard import keeps
 from stamp.report.wording import RHO, short_number
 
-SOURCE_METRIC = "source_metric"  # the predictor's name in the table of correlations
+# the predictors' names in the table of correlations
+SOURCE_METRIC, SOURCE_MATCHED = "source_metric", "source_matched"
 RANKS = {"model": pl.String, "rank": pl.Float64, "low": pl.Float64, "high": pl.Float64}
 CORRELATIONS = {
     "filter": pl.String,

@@ -20,7 +20,13 @@ ROW, BARS = 0.16, 1.7  # inches: a row, the bars
 LONGEST = 1.5  # inches: the widest name of a column, which stands upright
 WIDEST = 0.9  # inches: a column of the heat map at the most
 SUBTITLE = f"Oriented {RHO} of each predictor with each outcome, over one common set of models"
-MARKS = {"labels": "*", "target images": "+", "target labels": "++", "other models": "#"}
+MARKS = {
+    "labels": "*",
+    "class mix": "~",
+    "target images": "+",
+    "target labels": "++",
+    "other models": "#",
+}
 
 
 @style.look()
@@ -140,6 +146,6 @@ def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         f"that have every predictor, times {MINUS}1 for metrics of which less should be better. "
         f"Rows by their average over the targets. Bars: {inside(rows['title'][0])}, with the "
         f"{level_text(texts)} percentile interval of a joint bootstrap of the models. * needs "
-        f"labeled source images, + needs images of the target (++ labeled for other models), # "
-        f"needs several models. {few}"
+        f"labeled source images, ~ the target's mix of classes, + needs images of the target (++ "
+        f"labeled for other models), # needs several models. {few}"
     )

@@ -3,9 +3,11 @@
 Predictors that at least three quarters of the models have are compared over the models that have
 every one of them. A rarer one is compared over the models that have it, with STAMP and the source
 metric on those same models; it says so, and has no part in the average. A metric that no model has
-is listed with the reason. Correlations are given raw and oriented (times the direction in which a
-metric should point); differences and averages are of oriented ones. With ``mixed``, every predictor
-is also given over all the models that have it, as the paper's table does.
+is listed with the reason. Under the study's own rule each common predictor also has its partial
+correlation given the class-matched source metric. Correlations are given raw and oriented (times
+the direction in which a metric should point); differences and averages are of oriented ones. With
+``mixed``, every predictor is also given over all the models that have it, as the paper's table
+does.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import numpy as np
 import polars as pl
 
 from stamp.config.registries.metrics import METRICS
+from stamp.config.view_names import SOURCE
 from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.comparison import paired
+from stamp.report.comparison import paired, predictor_partials
 from stamp.report.comparison.common_set import adjust
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, outcomes, shown_outcomes, source_outcome, values
@@ -31,10 +34,26 @@ from stamp.stats.correlations.correlation import (
     percentile_interval,
 )
 from stamp.stats.on_the_line import accuracy_on_the_line
+from stamp.stats.regret import expected_regret
 
 STAMP, SOURCE_METRIC, AVERAGE, ON_LINE = "stamp", "source_metric", "average", "on_the_line"
-TITLES = {STAMP: "STAMP", SOURCE_METRIC: "Source metric", ON_LINE: "Accuracy on the line"}
-NEEDS = {STAMP: "", SOURCE_METRIC: "labels", ON_LINE: "labels, target labels, other models"}
+SOURCE_MATCHED = "source_matched"
+TITLES = {
+    STAMP: "STAMP",
+    SOURCE_METRIC: "Source metric",
+    SOURCE_MATCHED: "Class-matched source metric",
+    ON_LINE: "Accuracy on the line",
+}
+NEEDS = {
+    STAMP: "",
+    SOURCE_METRIC: "labels",
+    SOURCE_MATCHED: "labels, class mix",
+    ON_LINE: "labels, target labels, other models",
+}
+DIFFERENCES = {"minus_stamp": STAMP, "minus_source": SOURCE_METRIC, "minus_matched": SOURCE_MATCHED}
+CONTROLS = (SOURCE_METRIC, SOURCE_MATCHED, ON_LINE)  # made of what partials hold fixed
+SUBSETS = (5, 12)  # models at hand when one is picked; and all of them
+REGRETS: dict[int | None, str] = {**{k: f"regret_{k}" for k in SUBSETS}, None: "regret_all"}
 MIXED = "mixed"
 SHARE = 0.75  # of the models, that a predictor must have to be in the common set
 CLIP = 10_000  # images where their number is not known: shares stay half of one off 0 and 1
@@ -54,9 +73,11 @@ TABLE = {
     "high": pl.Float64,
     **{
         f"{column}{end}": pl.Float64
-        for column in ("minus_stamp", "minus_source")
+        for column in DIFFERENCES
         for end in ("", "_low", "_high", "_p", "_adjusted")
     },
+    **predictor_partials.COLUMNS,
+    **dict.fromkeys(REGRETS.values(), pl.Float64),
     "reason": pl.String,
 }
 MODELS = {
@@ -124,6 +145,8 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
     scores = {name: direction[name] * score for name, score in found.items()}
     if common is not None:
         _fill([row for row in rows if row.get("common")], scores, truth, common, data)
+        if which == "declared":
+            _add_partials(rows, scores, keys, common, data)
     for row in rows:
         if row.get("common") is False:
             _fill([row], scores, truth, known[row["predictor"]], data)
@@ -135,9 +158,10 @@ def predictors(
 ) -> dict[str, np.ndarray]:
     """Every predictor of an outcome, one number per model, NaN where a model has none.
 
-    Accuracy on the line is each model's outcome as the line through the other models' source and
-    target values predicts it: it needs their target labels, and is here for reference. Values
-    outside 0 to 1 have no probit, and no line.
+    The class-matched source metric is there where it is another than the plain one for some
+    outcome. Accuracy on the line is each model's outcome as the line through the other models'
+    source and target values predicts it: it needs their target labels, and is here for reference.
+    Values outside 0 to 1 have no probit, and no line.
     """
     beside = source_outcome(data.outcomes, outcome)
     source = values(data.outcomes, beside, keys)
@@ -147,10 +171,35 @@ def predictors(
     tried = [one.name for one in METRICS if (data.metrics["metric"] == one.name).any()]
     return {
         STAMP: stamp,
-        SOURCE_METRIC: source,
+        SOURCE_METRIC: values(data.outcomes, SOURCE, keys),
+        **({SOURCE_MATCHED: source} if is_matched(data) else {}),
         ON_LINE: line,
         **{name: metric_values(data, name, outcome, keys) for name in tried},
     }
+
+
+def _add_partials(
+    rows: list[dict[str, Any]],
+    scores: dict[str, np.ndarray],
+    keys: list[str],
+    members: np.ndarray,
+    data: AnalysisData,
+) -> None:
+    """Put what each common predictor adds to the source metric into its row."""
+    own = [row for row in rows if row.get("common") and row["predictor"] not in CONTROLS]
+    there = [key for key, is_in in zip(keys, members, strict=True) if is_in]
+    tested = {row["predictor"]: scores[row["predictor"]][members] for row in own}
+    if own and len(there) >= FEWEST:
+        found = predictor_partials.predictor_partials(data, own[0]["outcome"], there, tested)
+        for row in own:
+            row |= found[row["predictor"]]
+
+
+def is_matched(data: AnalysisData) -> bool:
+    """Whether some outcome has a class-matched source metric that is not the plain one."""
+    return any(
+        source_outcome(data.outcomes, name) != SOURCE for name in shown_outcomes(data.outcomes)
+    )
 
 
 def _fill(
@@ -167,7 +216,11 @@ def _fill(
             row["reason"] = f"{n} models have it: at least {FEWEST} are needed"
         return
     own = [row["predictor"] for row in rows]
-    beside = [name for name in (STAMP, SOURCE_METRIC) if not np.isnan(scores[name][members]).any()]
+    beside = [
+        name
+        for name in DIFFERENCES.values()
+        if name in scores and not np.isnan(scores[name][members]).any()
+    ]
     names = list(dict.fromkeys([*own, *beside]))
     drawn = paired_bootstrap(
         np.stack([scores[name] for name in names]),
@@ -179,6 +232,16 @@ def _fill(
     numbers = _numbers(drawn, names, data.settings["level"])
     for row, found in zip(rows, numbers, strict=False):
         row |= found | {"rho": row["direction"] * found["oriented"]}
+        row |= _regrets(scores[row["predictor"]][members], truth[members])
+
+
+def _regrets(score: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """What picking the first of k models by a score loses, as in the analysis ``regret``."""
+    subsets = {k: column for k, column in REGRETS.items() if k is None or k < len(truth)}
+    return {
+        column: float(expected_regret(score, truth, k or len(truth)))
+        for k, column in subsets.items()
+    }
 
 
 def about(name: str) -> dict[str, Any]:
@@ -205,7 +268,7 @@ def _numbers(drawn: Bootstrap, names: list[str], level: float) -> list[dict[str,
     for place, name in enumerate(names):
         row: dict[str, Any] = {"oriented": float(drawn.rho[place, 0])}
         row |= {"low": float(interval.low[place, 0]), "high": float(interval.high[place, 0])}
-        for other, column in ((STAMP, "minus_stamp"), (SOURCE_METRIC, "minus_source")):
+        for column, other in DIFFERENCES.items():
             if other in names and other != name:
                 gap = metric_difference(drawn, place, names.index(other), level)
                 row |= {column: float(gap.difference[0]), f"{column}_p": float(gap.p[0])}
@@ -258,7 +321,7 @@ def table(data: AnalysisData) -> pl.DataFrame:
     every: list[dict[str, Any]] = []
     for which in (*analysis.FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
         rows = [row for outcome in names for row in compared(data, which, outcome)]
-        for column in ("minus_stamp", "minus_source"):
+        for column in DIFFERENCES:
             adjust(rows, column, column)
         every += rows + _averages(rows, data.texts["relabelled"])
     return analysis.frame(every, TABLE)

@@ -27,6 +27,7 @@ from stamp.stats.correlations.partial_correlation import partial_spearman
 from stamp.stats.ranks import spearman
 
 SOURCE_METRIC, PARAMETERS, TEMPERATURE = "source metric", "parameters", "temperature"
+PLAIN = "plain source metric"  # where the other is class-matched
 AND = " + "
 TABLE = {
     **paired.ABOUT,
@@ -56,6 +57,7 @@ MODELS = {
 def controls(one: Paired) -> dict[str, np.ndarray]:
     """What is held fixed, [k, n] by name: the source metric, then whatever else is known.
 
+    The source metric is class-matched; where that is another one, the plain one is held fixed too.
     Each alone, each with the source metric, and all at once where those are more than two.
     """
     others = {PARAMETERS: one.parameters, TEMPERATURE: one.temperature, **one.others}
@@ -65,6 +67,8 @@ def controls(one: Paired) -> dict[str, np.ndarray]:
     found |= {
         f"{SOURCE_METRIC}{AND}{name}": np.stack([one.source, row]) for name, row in usable.items()
     }
+    if one.plain is not None:
+        found[PLAIN] = one.plain[None]
     if len(usable) > 1:
         found[AND.join(single)] = np.stack(list(single.values()))
     return found

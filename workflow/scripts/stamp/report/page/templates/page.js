@@ -121,7 +121,7 @@
       const found = one[which], place = find("#rho-" + which);
       if (!place) continue;
       if (found.rho === null || found.rho === undefined) { place.textContent = "ρ undefined" + (found.reason ? ": " + found.reason : ""); continue; }
-      let text = "ρ = " + number(found.rho, 2);
+      let text = (which === "source" && one.source_matched ? "class-matched, " : "") + "ρ = " + number(found.rho, 2);
       if (found.low !== null && found.low !== undefined) text += " (" + data.level + " interval " + number(found.low, 2) + " to " + number(found.high, 2) + ")";
       text += ", n = " + found.n;
       if (which === "stamp" && found.partial !== null && found.partial !== undefined) text += "; partial ρ given the source metric " + number(found.partial, 2);
