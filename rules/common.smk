@@ -188,3 +188,8 @@ def file_if(part, pattern):
     """The only one of :func:`files_if`."""
     files = files_if(part, pattern)
     return of_wildcards(lambda wildcards: files(wildcards)[0] if files(wildcards) else [])
+
+
+def studies_due(jobs, rule):
+    """The studies that a rule has something to do for."""
+    return sorted({job.wildcards.study for job in jobs if job.rule.name == rule})
