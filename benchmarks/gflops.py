@@ -34,11 +34,15 @@ def architecture(model: Model) -> str | None:
 def gflops(name: str, size: int) -> float:
     """Billions of operations of one image of three channels."""
     network = timm.create_model(name, pretrained=False, **_resized(name, size))
-    network = network.to("meta").eval()
+    return operations(network, size) / 1e9
+
+
+def operations(network: torch.nn.Module, size: int) -> int:
+    """Operations of one image of three channels."""
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:
-        network(torch.empty(1, 3, size, size, device="meta"))
-    return counter.get_total_flops() / 1e9
+        network.to("meta").eval()(torch.empty(1, 3, size, size, device="meta"))
+    return counter.get_total_flops()
 
 
 def _resized(name: str, size: int) -> dict[str, int]:
