@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.row import Row
+from stamp.scoring.calibrate import fit_temperature
 from stamp.scoring.stamp import probabilities, squared_distances
-from stamp.scoring.temperature import fit_temperature
 
-IMAGES, CLASSES, PAIRS, MODELS = 1_000, 1_000, 2_000, 6
+IMAGES, CLASSES, LABELED, MODELS = 1_000, 1_000, 100, 6
 
 
 def made_up_logits(rng: np.random.Generator, strength: float) -> tuple[np.ndarray, np.ndarray]:
     """float32 logits with the scale of ImageNet classifiers, and their labels."""
-    labels = rng.integers(CLASSES, size=IMAGES)
+    labels = rng.integers(LABELED, size=IMAGES)
     logits = rng.normal(0, 1.5, (IMAGES, CLASSES))
     logits[np.arange(IMAGES), labels] += strength + 3 * rng.normal(size=IMAGES)
     return logits.astype(np.float32), labels
@@ -38,12 +38,12 @@ def main() -> list[Row]:
         logits, labels = made_up_logits(rng, float(strength))
         half = logits.astype(np.float16).astype(np.float32)
         order = np.argsort(labels, kind="stable")
-        semantic = np.stack([order[:-1], order[1:]])[:, : PAIRS // 2]
-        pairs = np.concatenate([semantic, rng.integers(IMAGES, size=(2, semantic.shape[1]))], axis=1)
+        semantic = np.stack([order[:-1], order[1:]])
+        semantic = semantic[:, labels[semantic[0]] == labels[semantic[1]]]
+        far = rng.integers(IMAGES, size=semantic.shape)
+        pairs = np.concatenate([semantic, far], axis=1)
         both = [fit_temperature(one, labels, "multiclass").value for one in (logits, half)]
-        values = [
-            stamp_of(one, pairs, t) for one, t in zip((logits, half), both, strict=True)
-        ]
+        values = [stamp_of(one, pairs, t) for one, t in zip((logits, half), both, strict=True)]
         scores.append(abs(values[0] - values[1]))
         temperatures.append(abs(both[0] - both[1]))
         decisions += int((logits.argmax(axis=1) != half.argmax(axis=1)).sum())
