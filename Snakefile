@@ -66,7 +66,13 @@ rule all:
 
 onstart:
     from stamp.core.live_display import show_time_left
+    from stamp.data.planned_caches import room_for_caches
 
+    try:
+        if room := room_for_caches(PLAN, studies_due(workflow.dag.needrun_jobs(), "pixels")):
+            print(f"stamp: {room}")
+    except UserError as mistake:
+        sys.exit(f"stamp: {mistake}")
     show_time_left(workflow.logger_manager.plugin_handlers)
 
 

@@ -19,6 +19,8 @@ NAMES = (
     "memory",
     "streaming",
     "planning",
+    "aggregates",
+    "half_logits",
     "analyses",
     "noisy_control",
 )

@@ -2,7 +2,11 @@
 
 
 rule pair_examples:
-    """The pairs behind one model's score: those that add most to SV, typical ones, all distances."""
+    """The pairs behind one model's score: those that add most to SV, typical ones, all distances.
+
+    Beside them the metadata of the logits, for the model's card: the page then reads no logits,
+    which Snakemake would read whole for their checksums.
+    """
     input:
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
@@ -61,7 +65,6 @@ rule page:
         outcomes=rules.collect.output.outcomes,
         correlations=rules.correlate.output.correlations,
         outranks=rules.correlate.output.outranks,
-        logits=files_of("logits/source/{model}.safetensors", model="models"),
         pairs=files_of("pair_examples/{model}.json", model="models"),
         training=files_of("trained/{model}.json", model="trained"),
         analyses=files_of("analyses/{analysis}.txt", analysis="analyses"),

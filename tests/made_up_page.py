@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from benchmarks.made_up_files import pair_record
 
 from stamp.report.card import Scoring
 from stamp.report.correlate import correlations, outranking, ranks
@@ -62,29 +63,6 @@ def scores(keys: list[str], values: np.ndarray, excluded: dict[int, str]) -> pl.
             "excluded_chance": told, "excluded": told, "contaminated": nothing,
         }
     )  # fmt: skip
-
-
-def pair(distance: float, number: int) -> dict[str, Any]:
-    """One pair of a record of `pair_examples`."""
-    return {
-        "images": [f"image-{number}-a", f"image-{number}-b"],
-        "labels": [["cat"], None],
-        "squared": distance,
-        "share": distance / 10,
-        "outputs": [{"class": "cat", "a": 0.9, "b": 0.1, "share": 0.8}],
-    }
-
-
-def pair_record(model: str) -> dict[str, Any]:
-    """A record as the rule `pair_examples` writes it."""
-    edges = [round(i / 24, 5) for i in range(25)]
-    return {
-        "model": model, "study": "made-up", "kind": "class", "pairs": 500, "top": 0.05,
-        "top_share": 0.3,
-        "largest": [pair(1.5 - i / 10, i) for i in range(6)],
-        "typical": [pair(0.2, 10 + i) for i in range(3)],
-        "distances": {"edges": edges, "semantic": [0.04167] * 24, "random": [0.04167] * 24},
-    }  # fmt: skip
 
 
 def tables(

@@ -99,19 +99,20 @@ def test_a_configuration_that_is_wrong_is_one_error_and_the_rest_is_told(
 
 
 def test_what_a_study_writes_is_its_pixels_and_logits(project: Path) -> None:
-    study = read_plan(["small_digits"]).studies["small_digits"]
+    plan = read_plan(["small_digits"])
+    study = plan.studies["small_digits"]
     rows = {"domain": ["a"] * 50, "split": ["test"] * 30 + ["train"] * 20}
     for name in ("mnist", "few_uci"):
         folder = project / "results" / "datasets" / name
         folder.mkdir(parents=True)
         pl.DataFrame(rows).write_parquet(folder / "index.parquet")
-    size, unknown = disk.written(study, project / "results")
+    size, unknown = disk.written(study, plan)
     pixel, logits = 28 * 28, 2 * 10 * 4
-    source, labeled, target, train = 2 * 200 + 100, 30, 50, 20
-    assert size == (source + labeled + target) * (pixel + logits) + train * pixel
+    calibration, tested, target, train = 100, 30, 50, 20  # the pool and those beyond it: 30
+    assert size == (calibration + tested + target) * (pixel + logits) + train * pixel
     assert unknown == []
     (project / "results" / "datasets" / "few_uci" / "index.parquet").unlink()
-    assert disk.written(study, project / "results")[1] == ["uci"]
+    assert disk.written(study, plan)[1] == ["uci"]
 
 
 def test_the_hub_is_asked_once_and_briefly(monkeypatch: pytest.MonkeyPatch) -> None:

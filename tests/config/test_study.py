@@ -127,6 +127,39 @@ def test_a_model_that_cannot_be_scored_is_kept_apart(files: dict) -> None:
     assert study.unavailable["few"]["label"] == "Linear, few"
 
 
+def test_an_optional_model_is_run_where_the_study_says_so_or_names_it(files: dict) -> None:
+    files["zoo/small_phantom.yaml"]["few"]["optional"] = "it costs much"
+    study = phantom(files)
+    assert "few" not in study.models
+    assert "it costs much" in study.unavailable["few"]["reason"]
+    assert "optional_models" in study.unavailable["few"]["reason"]
+    others = list(study.models)
+    files["studies/small_phantom.yaml"]["models"] = ["few", others[0]]
+    assert sorted(phantom(files).models) == sorted(["few", others[0]])
+    del files["studies/small_phantom.yaml"]["models"]
+    files["studies/small_phantom.yaml"]["optional_models"] = True
+    assert sorted(phantom(files).models) == sorted(["few", *others])
+
+
+def test_the_models_without_a_head_are_off_in_the_natural_study_and_are_listed() -> None:
+    study = plan.read_plan(["natural"]).studies["natural"]
+    headless = ["dino-b16", "dino-s16", "dinov2-b14", "mae-b16", "mocov3-b16"]
+    assert list(study.unavailable) == headless
+    assert len(study.models) == 28
+    assert not any("random" in str(model.load) for model in study.models.values())
+
+
+def test_pixel_caches_are_of_the_views_and_preprocessings_that_models_need(files: dict) -> None:
+    small = {"size": 12, "channels": 1, "interpolation": "bilinear"}
+    files["zoo/small_phantom.yaml"]["few"]["load"]["preprocessing"] = small
+    study = phantom(files)
+    views = {*study.forwarded_views, "train"}
+    sizes = {model.preprocessing.key for model in study.models.values()}
+    caches = [(view, how.key) for view, how in study.cached_pixels]
+    assert len(sizes) == 2
+    assert sorted(caches) == sorted((view, key) for view in views for key in sizes)
+
+
 def test_exposure_is_to_targets_and_its_names_are_checked(files: dict) -> None:
     files["zoo/small_phantom.yaml"]["few"]["contamination"] = ["small_phantom"]
     assert phantom(files).contaminated == {"few": ["external"]}

@@ -328,6 +328,22 @@ def test_of_many_models_the_best_are_drawn_and_all_are_in_the_table():
     assert figure.get_figheight() <= 10
 
 
+@pytest.mark.parametrize("name", ["forest", "ranks"])
+@pytest.mark.parametrize("outcomes", [None, []])
+def test_a_row_per_model_is_drawn_of_the_best_and_the_table_has_all(name, outcomes):
+    data = study(count=200, outcomes=outcomes, degenerate=(), excluded=())
+    by_rank = name == "ranks" and outcomes == []
+    order = data.ranks.sort("rank") if by_rank else data.scores.sort("stamp", descending=True)
+    best = [data.models[key]["label"] for key in order["model"]]
+    figure, table = FIGURES[name].draw(data)
+    shown = texts_of(figure)
+    assert set(best[:150]) <= set(shown)
+    assert not set(best[150:]) & set(shown)
+    assert len(table) == 200
+    assert "150 of 200 models" in " ".join(" ".join(shown).split())
+    assert figure.get_figheight() < 40
+
+
 def test_the_forest_prints_whole_rank_intervals_and_flags_in_words():
     figure, _ = forest.draw(study())
     shown = texts_of(figure)

@@ -9,6 +9,7 @@ from scipy.stats import norm, spearmanr
 
 from stamp.report import correlate as agreement
 from stamp.report import flags, leaderboard, main_table, outcomes, scoreboard
+from stamp.stats.correlations.correlation_summary import CorrelationSettings
 from stamp.stats.correlations.noisy_control import partial_given_noisy_control
 from stamp.stats.correlations.partial_correlation import partial_spearman
 
@@ -188,6 +189,20 @@ def test_unfiltered_correlations_rank_a_degenerate_model_at_its_raw_score() -> N
     assert found("all", "stamp")["partial_parameters_reason"] == (
         "a control is the same for all 8 models"
     )
+
+
+def test_filters_that_keep_the_same_models_have_the_rows_that_each_would_have_alone() -> None:
+    scores = board().with_columns(excluded_chance=pl.lit(None, pl.String), degenerate=False)
+    table = agreement.correlations(scores, tidy(), SETTINGS, 0)
+    how = CorrelationSettings(seed=0, **SETTINGS)
+    rows = [
+        {"filter": name, "outcome": outcome, **row}
+        for name, keep in scoreboard.keeps(scores).items()
+        for outcome in outcomes.outcome_names(tidy())
+        for row in agreement._of_outcome(scores.filter(keep), tidy(), name == "all", outcome, how)
+    ]
+    assert table.equals(agreement._table(rows))
+    assert len({tuple(keep) for keep in scoreboard.keeps(scores).values()}) < 4
 
 
 def test_a_matched_score_is_compared_with_its_own_outcome_only() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from stamp.stats.correlations import noisy_control
 from stamp.stats.correlations.noisy_control import (
     SimulationSettings,
     error_of_differences,
@@ -265,3 +266,20 @@ def test_an_impossible_standard_error_is_refused(error):
     se[3] = error
     with pytest.raises(ValueError, match="standard error"):
         partial_given_noisy_control(score, outcome, control, se)
+
+
+def test_what_is_kept_between_calls_is_what_a_first_call_gives() -> None:
+    """Scores of one study share the control's reliability and the simulated normals."""
+    rng = np.random.default_rng(5)
+    x, y, w, z = rng.normal(size=(4, 40))
+    error = np.full(40, 0.3)
+    first = noisy_control.partial_given_noisy_control(x, y, w, error)
+    noisy_control.partial_given_noisy_control(z, y, w, error)
+    noisy_control.partial_given_noisy_control(z, y, w, 2 * error)
+    noisy_control.partial_given_noisy_control(z[:30], y[:30], w[:30], error[:30])
+    assert noisy_control.partial_given_noisy_control(x, y, w, error) == first
+    noisy_control._RELIABILITIES.clear()
+    noisy_control._normals.cache_clear()
+    assert noisy_control.partial_given_noisy_control(x, y, w, error) == first
+    other = noisy_control.partial_given_noisy_control(x, y, w, 2 * error)
+    assert other.reliability < first.reliability

@@ -1,6 +1,6 @@
 """The pairs behind one model's score, as a small record for the page."""
 
-from stamp.core.artifacts import read_json, read_table, write_json
+from stamp.core.artifacts import array_metadata, read_json, read_table, write_json
 from stamp.core.errors import run
 from stamp.inference.outputs import read_outputs
 from stamp.scoring.pair_examples import PairExampleSettings, pair_examples
@@ -13,7 +13,8 @@ def main(smk):
     fitted = read_json(smk.input.calibration)["value"]
     settings = PairExampleSettings.from_params(smk.params)
     found = pair_examples(source.only("pool"), pairs, settings, fitted)
-    write_json(smk.output[0], {"model": model, "study": study, **found})
+    made_with = array_metadata(smk.input.logits)
+    write_json(smk.output[0], {"model": model, "study": study, "made_with": made_with, **found})
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ COMMANDS = (
     "audit_model",
     "check_data",
     "completion",
+    "cost",
     "doctor",
     "example_data",
     "logs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -73,6 +73,14 @@ class DatasetEntry(Section):
         description="address under which single images lie by their path in the folder: those of "
         "the index that are missing are fetched",
     )
+    images: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        {},
+        description="how many images were published, by split: `python -m stamp cost` counts with "
+        "them until there is an index",
+    )
+    gigabytes: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="roughly how much is downloaded, or put into its folder by hand"
+    )
     border: Annotated[int, Field(ge=0)] = Field(
         0, description="pixels that are cut off at each side of every image before anything else"
     )
@@ -101,6 +109,8 @@ class Dataset:
     tables_downloaded: bool  # its own files, or those of the data set that it relabels
     border: int
     relabels: str | None
+    images: dict[str, int] = field(default_factory=dict)  # as published, by split
+    gigabytes: float | None = None  # roughly
 
     @property
     def made(self) -> bool:
@@ -174,6 +184,8 @@ def read_datasets(file: Path, data: str = "data") -> dict[str, Dataset]:
             ),
             border=entry.border,
             relabels=entry.relabels,
+            images=entry.images,
+            gigabytes=entry.gigabytes,
         )
         for key, entry in entries.items()
     }

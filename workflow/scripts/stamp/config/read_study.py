@@ -238,8 +238,8 @@ def _models(
                     f"{place}: model '{key}' stands in another zoo of study '{name}' too"
                 )
             load = entry["load"]
-            if "unavailable" in entry:
-                reasons[key] = entry["unavailable"]
+            if reason := _left_out(key, entry, file):
+                reasons[key] = reason
             elif key in (file.models or [key]):
                 load = filled(load, file.task, files.allow_code, f"{place}: {key}.load")
             found[key] = model_of(key, entry, load, pixels)
@@ -255,6 +255,15 @@ def _models(
         key: found[key].described | {"reason": reasons[key]} for key in chosen if key in reasons
     }
     return models, plain(listed)
+
+
+def _left_out(key: str, entry: Mapping[str, Any], file: StudyFile) -> str | None:
+    """Why a model of the zoo is listed and not run; None where it is run."""
+    if "unavailable" in entry:
+        return entry["unavailable"]
+    if "optional" not in entry or file.optional_models or key in (file.models or ()):
+        return None
+    return f"{entry['optional']} (`optional_models: true` in the study's file scores it)"
 
 
 def _check_selections(

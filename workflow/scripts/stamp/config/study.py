@@ -8,6 +8,7 @@ from typing import Any
 
 from stamp.config import view_names
 from stamp.config.labels import class_lists
+from stamp.config.preprocessing import Preprocessing
 from stamp.config.registries.analyses import ANALYSES
 from stamp.config.registries.extra_outputs import OF_TARGETS, in_order
 from stamp.config.registries.metrics import METRICS, Metric
@@ -101,6 +102,22 @@ class Study:
     def forwarded(self) -> list[list[str]]:
         """Every model with every view that its logits are kept for."""
         return [[model, view] for model in self.models for view in self.forwarded_views]
+
+    def training_views(self, model: Model) -> list[str]:
+        """The views that a rule trains a model on, if one does."""
+        both = [view_names.TRAIN, view_names.VAL]
+        return {"train": both[:1], "finetune": both, "probe": both}.get(model.trainer or "", [])
+
+    @property
+    def cached_pixels(self) -> list[tuple[str, Preprocessing]]:
+        """Every pixel cache that is kept: a view, and a preprocessing of models that see it."""
+        found = {
+            (view, model.preprocessing.key): (view, model.preprocessing)
+            for model in self.models.values()
+            if not model.precomputed
+            for view in (*self.forwarded_views, *self.training_views(model))
+        }
+        return list(found.values())
 
     @property
     def outcome_views(self) -> list[str]:

@@ -364,6 +364,9 @@ class StudyFile(Section):
         description="only these models of the zoo",
         json_schema_extra={"absent": "all of them"},
     )
+    optional_models: bool = Field(
+        False, description="whether the models that a zoo calls `optional` take part too"
+    )
     analyses: Distinct[str] = Field(
         [], description="further tables and figures, by name; see [Analyses](#analyses)"
     )

@@ -63,6 +63,11 @@ class ZooEntry(Section):
         description="why the model is shown for reference only: it is scored, and listed as "
         "excluded with this reason",
     )
+    optional: Annotated[Sentence, Field(min_length=1)] | None = Field(
+        None,
+        description="why the model is left out unless the study says `optional_models: true` or "
+        "names it in `models`: it is listed with this reason and not run",
+    )
     unavailable: Sentence | None = Field(
         None, description="why the model can't be scored: it is listed with this reason and not run"
     )

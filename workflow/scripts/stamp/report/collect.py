@@ -32,20 +32,23 @@ def collect(files: Any, params: Any, study: str) -> Collected:
 
     A row never mixes one model's numbers with those of the model that took its place.
     """
-    every = [*files.scores, *files.calibrations, *files.matched, *files.evaluations]
-    for model in params.models:
-        same_weights(path for path in every if Path(path).stem == model)
+    own: dict[str, list[str]] = {model: [] for model in params.models}
+    for path in (*files.scores, *files.calibrations, *files.matched, *files.evaluations):
+        own[Path(path).stem].append(path)
+    for paths in own.values():
+        same_weights(paths)
     parts = [read_table(path) for path in files.evaluations]
     evaluations = pl.concat(parts, how="diagonal")  # only the source's have influences
     matched = [read_table(path) for path in files.matched]
-    of_target = pl.concat(matched) if matched else pl.DataFrame(schema={"model": pl.String})
-    at_home = evaluations.filter(pl.col("view") == SOURCE)
+    none = pl.DataFrame(schema={"model": pl.String})
+    of_target = _by_model(pl.concat(matched)) if matched else {}
+    at_home = _by_model(evaluations.filter(pl.col("view") == SOURCE))
     rows = [
         model_row(
             read_table(scores, model=model, study=study),
             read_json(calibration),
-            of_target.filter(pl.col("model") == model),
-            at_home.filter(pl.col("model") == model),
+            of_target.get(model, none),
+            at_home[model],
             _declared(params, model),
         )
         for model, scores, calibration in zip(
@@ -55,6 +58,11 @@ def collect(files: Any, params: Any, study: str) -> Collected:
     board = scoreboard(rows)
     table = outcomes(evaluations, params.outcomes, params.relabelled, params.class_mix)
     return Collected(board, table, evaluations.drop(*INFLUENCE), list(counted_twice(board)))
+
+
+def _by_model(table: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The rows of each model, in their order."""
+    return {str(rows["model"][0]): rows for rows in table.partition_by("model")}
 
 
 def _declared(params: Any, model: str) -> Declared:

@@ -79,6 +79,7 @@ def correlations(
     """
     how = CorrelationSettings(seed=seed, **settings)
     rows, filters = [], list(keeps(board))
+    known: dict[Any, list[dict[str, Any]]] = {}  # filters that keep the same models share rows
     if board["contaminated"].is_not_null().any():
         filters.append("uncontaminated")
     for name in filters:
@@ -87,8 +88,11 @@ def correlations(
                 uncontaminated(board, outcome) if name == "uncontaminated" else keeps(board)[name]
             )
             kept = board.filter(keep)
-            found = _of_outcome(kept, tidy, name == "all", outcome, how)
-            rows += [{"filter": name, "outcome": outcome, **row} for row in found]
+            headline = kept["raw" if name == "all" else "stamp"].cast(pl.Float64)
+            same = (outcome, *kept["model"], headline.to_numpy().tobytes())
+            if same not in known:
+                known[same] = list(_of_outcome(kept, tidy, name == "all", outcome, how))
+            rows += [{"filter": name, "outcome": outcome, **row} for row in known[same]]
     return _table(rows)
 
 

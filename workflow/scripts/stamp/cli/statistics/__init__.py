@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from stamp.cli.statistics.chosen_columns import ColumnChoice
     from stamp.cli.statistics.user_table import UserTable
+    from stamp.config.registries.analyses import Analysis
     from stamp.report.analysis import AnalysisData
 
 HELP = "statistics and figures for a table of your own (CSV)"
@@ -137,6 +138,8 @@ def results(
     from stamp.report.main_table import main_table, markdown
     from stamp.report.plot.figure_data import FigureData as Drawn
 
+    steps = _Steps(2 + len(FIGURES) + len(_chosen()))
+    steps.next("correlations")
     kept = pl.col("filter").is_in(FILTERS)
     found = correlations(data.scores, data.outcomes, data.settings, data.seed).filter(kept)
     places = ranks(own)
@@ -151,11 +154,33 @@ def results(
         _table(folder / "main.csv", table),
         _text(folder / "main.md", words),
     ]
+    steps.next("page")
     writes.append(_page(data, places, found, out))
     drawn = Drawn(
         data.scores, data.outcomes, found, places, pl.DataFrame(), data.models, data.texts
     )
-    return words, [*writes, *_figures(drawn, out), *_analyses(data, out, options)]
+    writes += _figures(drawn, out, steps)
+    writes += _analyses(data, out, options, steps)
+    steps.close()
+    return words, writes
+
+
+class _Steps:
+    """How far the statistics are: a bar that names the present step."""
+
+    def __init__(self, number: int):
+        from stamp.core.progress import bar
+
+        self.bar, self.begun = bar(None, "statistics", number, "step"), 0
+
+    def next(self, what: str) -> None:
+        """Begin the next step; the one before is done."""
+        self.bar.set_description(what, refresh=False)
+        self.bar.update(1 if self.begun else 0)
+        self.begun += 1
+
+    def close(self) -> None:
+        self.bar.close()
 
 
 def _leaderboard(data: AnalysisData, places: pl.DataFrame) -> pl.DataFrame:
@@ -180,29 +205,37 @@ def _page(data: AnalysisData, places: pl.DataFrame, found: pl.DataFrame, out: Pa
     return _text(out / "page.html", study_html(study_page(tables, facts)))
 
 
-def _figures(drawn: Any, out: Path) -> Iterable[Write]:
+def _figures(drawn: Any, out: Path, steps: _Steps) -> Iterable[Write]:
     from importlib import import_module
 
     for name in FIGURES:
+        steps.next(f"figure {name}")
         figure, table = import_module(f"stamp.report.figures.{name}").draw(drawn)
         yield _table(out / "figures" / f"{name}.csv", table)
         yield _figure(out / "figures" / f"{name}.png", figure)
 
 
-def _analyses(data: AnalysisData, out: Path, options: Mapping[str, Any]) -> Iterable[Write]:
-    """The analyses that read nothing but scores and outcomes, and their figures.
+def _chosen() -> dict[str, Analysis]:
+    """The analyses that read nothing but scores and outcomes.
 
     ``baselines`` and ``regret`` are among them: without metrics they compare the score with the
     source metric, with accuracy on the line and with a random choice.
     """
+    from stamp.config.registries.analyses import ANALYSES
+
+    return {key: one for key, one in ANALYSES.items() if not one.inputs or key in WITHOUT_METRICS}
+
+
+def _analyses(
+    data: AnalysisData, out: Path, options: Mapping[str, Any], steps: _Steps
+) -> Iterable[Write]:
+    """The files of those analyses, and their figures."""
     from dataclasses import replace
     from importlib import import_module
     from importlib.util import find_spec
 
-    from stamp.config.registries.analyses import ANALYSES
-
-    chosen = {key: one for key, one in ANALYSES.items() if not one.inputs or key in WITHOUT_METRICS}
-    for name, analysis in chosen.items():
+    for name, analysis in _chosen().items():
+        steps.next(name)
         mine = replace(data, options={key: options.get(key) for key in analysis.options})
         module = import_module(f"stamp.report.analyses.{name}.table")
         table, models = module.table(mine), module.models(mine)

@@ -43,9 +43,10 @@ class Layout:
 def draw(data: FigureData) -> tuple[Figure, pl.DataFrame]:
     """The forest plot, and its table with a row for each model in the same order."""
     down = [True, True, False]
-    rows = figure_data.board(data).sort(
+    every = figure_data.board(data).sort(
         "counted", "score", "model", descending=down, nulls_last=True
     )
+    rows = every.head(figure_data.MOST_ROWS)
     texts, layout = data.texts, _layout(rows)
     subtitle = "STAMP of each model, best first"
     if rows["low"].is_not_null().any():
@@ -56,7 +57,7 @@ def draw(data: FigureData) -> tuple[Figure, pl.DataFrame]:
     bottom = top + layout.edges[-1] + 0.32
     aside = "" if rows["counted"].all() else "degenerate or excluded"
     blocks = style.legend_blocks(style.key_of(rows["objective"], rows["family"]), aside)
-    note = _note(data, rows)
+    note = _note(data, rows) + figure_data.shown_note(len(every))
     foot = style.legend(blocks, style.MARGIN, bottom, style.INNER)
     figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
     style.heading(page, texts["title"], subtitle)
@@ -68,8 +69,8 @@ def draw(data: FigureData) -> tuple[Figure, pl.DataFrame]:
     style.legend(blocks, style.MARGIN, bottom, style.INNER, axes=page)
     style.notes(page, note, texts["notice"])
     what = ["model", "label", "family", "objective", "counted", "score", "low", "high", "source"]
-    flags = pl.Series("flags", [figure_data.flag_words(one) for one in rows.iter_rows(named=True)])
-    return figure, rows.select(
+    flags = pl.Series("flags", [figure_data.flag_words(one) for one in every.iter_rows(named=True)])
+    return figure, every.select(
         *what, "source_se", "rank", "rank_low", "rank_high", flags, "excluded"
     )
 

@@ -58,7 +58,19 @@ def draw(data: FigureData) -> tuple[Figure, pl.DataFrame]:
     values = figure_data.outcome_values(data, outcome).select("model", outcome="value")
     models = models.join(values, on="model", how="left", maintain_order="left")
     sides = {name: side(models, name) for name in ("score", "outcome", "source")}
-    return _slopes(data, models, sides, outcome), _table(models, sides)
+    return _slopes(data, *_best(models, sides), outcome), _table(models, sides)
+
+
+def _best(
+    models: pl.DataFrame, sides: Mapping[str, Side]
+) -> tuple[pl.DataFrame, Mapping[str, Side]]:
+    """The models that are shown, by score, in slots of their own; ranks stay those among all."""
+    if len(models) <= figure_data.MOST_ROWS:
+        return models, sides
+    order = models.sort("score", "model", descending=[True, False], nulls_last=True)
+    shown = order.head(figure_data.MOST_ROWS)
+    slots = {name: side(shown, name).slots for name in sides}
+    return shown, {name: Side(slots[name], found.ranks) for name, found in sides.items()}
 
 
 def ranked_by(data: FigureData) -> str | None:
@@ -123,7 +135,7 @@ def _slopes(
         "degenerate or excluded, dashed lines: without a rank" if aside else "",
     )
     foot = style.legend(blocks, style.MARGIN, bottom, style.INNER)
-    note = _note(aside)
+    note = _note(aside) + figure_data.shown_note(len(data.scores))
     figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
     style.heading(page, texts["title"], subtitle)
     for x, align, lines in heads:
@@ -269,7 +281,8 @@ def _size(count: int) -> float:
 
 def _intervals(data: FigureData, models: pl.DataFrame) -> tuple[Figure, pl.DataFrame]:
     """Every model's median rank and its interval, where there is no outcome to compare with."""
-    rows = models.sort("rank", "score", "model", descending=[False, True, False], nulls_last=True)
+    every = models.sort("rank", "score", "model", descending=[False, True, False], nulls_last=True)
+    rows = every.head(figure_data.MOST_ROWS)
     texts, key = data.texts, style.key_of(models["objective"], models["family"])
     subtitle = "Models ranked by STAMP; there is no outcome on targets to compare the ranks with"
     top, pitch = style.heading_height(texts["title"], subtitle), _pitch(len(rows))
@@ -279,6 +292,7 @@ def _intervals(data: FigureData, models: pl.DataFrame) -> tuple[Figure, pl.DataF
     foot = style.legend(blocks, style.MARGIN, bottom, style.INNER)
     note = "Marks: median rank over bootstrap draws of all scores. "
     note += f"Bars: {figure_data.interval_name(data)} of the rank."
+    note += figure_data.shown_note(len(every))
     figure, page = style.sheet(foot + style.notes_height(note, texts["notice"]))
     style.heading(page, texts["title"], subtitle)
     style.legend(blocks, style.MARGIN, bottom, style.INNER, axes=page)
@@ -288,7 +302,7 @@ def _intervals(data: FigureData, models: pl.DataFrame) -> tuple[Figure, pl.DataF
     axes = style.panel(
         figure, (left, top, style.WIDTH - left - style.MARGIN, len(rows) * pitch), "ranks"
     )
-    axes.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0.4, len(rows) + 0.6), yticks=[])
+    axes.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0.4, _last_rank(rows) + 0.6), yticks=[])
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
     axes.grid(True, axis="x")
     axes.set_xlabel("rank by STAMP (1 is the best)", labelpad=2)
@@ -301,7 +315,13 @@ def _intervals(data: FigureData, models: pl.DataFrame) -> tuple[Figure, pl.DataF
     placed = rows.with_columns(place=pl.int_range(pl.len())).drop_nulls("rank")
     style.points(axes, placed, "rank", "place", key, _size(len(rows)))
     what = ["model", "label", "family", "objective", "counted", "degenerate", "excluded", "score"]
-    return figure, rows.select(*what, "rank", "rank_low", "rank_high")
+    return figure, every.select(*what, "rank", "rank_low", "rank_high")
+
+
+def _last_rank(rows: pl.DataFrame) -> float:
+    """The largest rank of a shown interval; the number of models where all are shown."""
+    largest = rows["rank_high"].max()
+    return max(len(rows), float(largest)) if isinstance(largest, float) else len(rows)
 
 
 def _interval(axes: Axes, at: int, one: Mapping[str, Any], key: style.Key) -> None:

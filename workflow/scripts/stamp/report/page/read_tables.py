@@ -10,7 +10,7 @@ import polars as pl
 import yaml
 
 from stamp import __version__
-from stamp.core.artifacts import array_metadata, check_metadata, read_json, read_table
+from stamp.core.artifacts import check_metadata, read_json, read_table
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analyses.regret import table as regret
 from stamp.report.analyses.robustness import table as robustness
@@ -45,10 +45,7 @@ def read_tables(files: Any, study: str, params: Any) -> StudyTables:
             name: Path(path).read_text().strip()
             for name, path in zip(params.analyses, files.analyses, strict=True)
         },
-        metadata={
-            model: array_metadata(path)
-            for model, path in zip(params.models, files.logits, strict=True)
-        },
+        metadata={model: record.pop("made_with") for model, record in pairs.items()},
     )
 
 

@@ -15,6 +15,7 @@ from stamp.report.outcomes import MEAN, outcome_names
 from stamp.report.scoreboard import keeps
 from stamp.report.wording import RHO, short_number
 
+MOST_ROWS = 150  # models that a figure with a row for each shows: more of them nobody reads
 # the predictors' names in the table of correlations
 SOURCE_METRIC, SOURCE_MATCHED = "source_metric", "source_matched"
 RANKS = {"model": pl.String, "rank": pl.Float64, "low": pl.Float64, "high": pl.Float64}
@@ -159,3 +160,10 @@ def interval_name(data: FigureData) -> str:
     """What the bars of a score are."""
     level = data.texts.get("level")
     return "bootstrap interval" if level is None else f"{100 * level:g} % bootstrap interval"
+
+
+def shown_note(count: int) -> str:
+    """A sentence where a figure shows some of the models only, empty where it shows all."""
+    if count <= MOST_ROWS:
+        return ""
+    return f" The best {MOST_ROWS} of {count:,} models are shown; the CSV file beside has all."

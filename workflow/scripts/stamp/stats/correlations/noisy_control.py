@@ -11,6 +11,8 @@ given by its covariance between models: taken as independent, the correction is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Self
 
 import numpy as np
@@ -26,6 +28,8 @@ LEAST_RELIABLE = 0.5  # below, most of the control's spread is error and nothing
 GRID = np.linspace(-1, 1, 17)  # true partial correlations at which data are simulated
 NO_EFFECT = GRID.size // 2
 TOLERANCE = 1e-10  # equal statistics may differ by rounding
+MOST_KEPT = 256
+_RELIABILITIES: dict[bytes, float] = {}  # by a digest of what they are made from
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +182,18 @@ def rank_reliability(
     values, error = np.asarray(values, np.float64), np.asarray(error, np.float64)
     if not error.any():
         return 1.0
+    same = blake2b(repr((values.shape, error.shape, resamples, seed)).encode())
+    same.update(values.tobytes())
+    same.update(error.tobytes())
+    if same.digest() not in _RELIABILITIES:
+        if len(_RELIABILITIES) == MOST_KEPT:
+            _RELIABILITIES.clear()
+        _RELIABILITIES[same.digest()] = _reliability(values, error, resamples, seed)
+    return _RELIABILITIES[same.digest()]
+
+
+def _reliability(values: Array, error: Array, resamples: int, seed: int) -> float:
+    """The share by simulation; of a thousand models half a second, so that it is kept."""
     root = np.diag(error) if error.ndim == 1 else _symmetric_root(error)
     rng = np.random.default_rng([seed, REMEASURE])
     again = values + rng.standard_normal((resamples, values.size)) @ root
@@ -209,8 +225,7 @@ def _simulated(found: RankCorrelations, n: int, grid: Array, settings: Simulatio
     true = found.reliability
     links = pearson_of([found.score_control, found.outcome_control]) / np.sqrt(true)
     score_link, outcome_link = np.clip(links, -1, 1)
-    rng = np.random.default_rng([settings.seed, SIMULATE])
-    t, score_rest, outcome_rest, error = rng.standard_normal((4, settings.resamples, n))
+    t, score_rest, outcome_rest, error = _normals(settings.seed, settings.resamples, n)
     control = np.sqrt(true) * t + np.sqrt(1 - true) * error
     score = centred_ranks(score_link * t + np.sqrt(1 - score_link**2) * score_rest)
     reliability = np.maximum(1 - (1 - true) / control.var(axis=1, ddof=1), LEAST_RELIABLE)
@@ -222,6 +237,14 @@ def _simulated(found: RankCorrelations, n: int, grid: Array, settings: Simulatio
         with np.errstate(invalid="ignore", divide="ignore"):
             statistics[place] = RankCorrelations.of(score, outcome, control, reliability).statistic
     return np.where(np.isfinite(statistics), statistics, NAN)
+
+
+@lru_cache(maxsize=1)
+def _normals(seed: int, resamples: int, n: int) -> Array:
+    """The normal draws [4, resamples, n] of a simulation, which scores of one study share."""
+    drawn = np.random.default_rng([seed, SIMULATE]).standard_normal((4, resamples, n))
+    drawn.flags.writeable = False
+    return drawn
 
 
 def _two_sided_p(observed: float, drawn: Array) -> float:
