@@ -48,8 +48,7 @@ def test_an_error_comes_where_its_part_would(ahead: int) -> None:
             raise ValueError("part 3")
         return part
 
-    found, seen = prefetched(read, range(9), ahead), []
+    found = prefetched(read, range(9), ahead)
+    assert [next(found) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ValueError, match="part 3"):
-        for part in found:
-            seen.append(part)
-    assert seen == [0, 1, 2]
+        next(found)

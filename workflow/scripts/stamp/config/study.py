@@ -96,18 +96,6 @@ class Study:
         return how.size <= self.cached_size or how == own
 
     @property
-    def cached_pixels(self) -> list[tuple[str, str]]:
-        """Every view and preprocessing (by its key) whose images are kept decoded on disk."""
-        found = set()
-        for model in self.models.values():
-            views = [] if model.precomputed else [*self.forwarded_views]
-            views += [view_names.TRAIN] if model.trainer else []
-            views += [view_names.VAL] if model.trainer in ("finetune", "probe") else []
-            how = model.preprocessing
-            found |= {(view, how.key) for view in views if self.keeps_pixels(view, how)}
-        return sorted(found)
-
-    @property
     def source_views(self) -> list[str]:
         """The views of the source that models are evaluated on."""
         return [view_names.SOURCE, *([view_names.ID] if self.id else [])]
@@ -121,6 +109,23 @@ class Study:
     def forwarded(self) -> list[list[str]]:
         """Every model with every view that its logits are kept for."""
         return [[model, view] for model in self.models for view in self.forwarded_views]
+
+    def training_views(self, model: Model) -> list[str]:
+        """The views that a rule trains a model on, if one does."""
+        both = [view_names.TRAIN, view_names.VAL]
+        return {"train": both[:1], "finetune": both, "probe": both}.get(model.trainer or "", [])
+
+    @property
+    def cached_pixels(self) -> list[tuple[str, Preprocessing]]:
+        """Every pixel cache that is kept: a view, and a preprocessing of models that see it."""
+        found = {
+            (view, model.preprocessing.key): (view, model.preprocessing)
+            for model in self.models.values()
+            if not model.precomputed
+            for view in (*self.forwarded_views, *self.training_views(model))
+            if self.keeps_pixels(view, model.preprocessing)
+        }
+        return list(found.values())
 
     @property
     def outcome_views(self) -> list[str]:
