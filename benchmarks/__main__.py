@@ -18,6 +18,8 @@ NAMES = (
     "forward",
     "memory",
     "streaming",
+    "shared_stream",
+    "users_loops",
     "planning",
     "aggregates",
     "half_logits",

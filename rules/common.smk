@@ -49,6 +49,7 @@ remember_in(Path(RESULTS, ".digests.json"))
 
 ENVIRONMENT = str(ROOT / "envs" / "stamp.yaml")
 GPU = 1 if DEVICE == "cuda" else 0
+DECODERS = 4  # threads that decode images while a GPU runs a model
 FIGURES = ["targets", "ranks", "forest", "outranks"]
 # How the report groups what a study leaves. Each result there has one label: of two that come in
 # equal halves Snakemake 9 makes a switch, and shows no page where a half has no counterpart.
@@ -156,6 +157,11 @@ def memory(megabytes):
 def minutes(number):
     """The time that a job asks a cluster for, for its ``runtime``."""
     return grows("runtime", number)
+
+
+def batch_size(wildcards, resources):
+    """How many images a model is run on at a time: as `resources`, it is no reason to run again."""
+    return PLAN.inference.batch
 
 
 def gpus(wildcards):

@@ -23,7 +23,7 @@ rule extra_outputs:
         f"{RESULTS}/{{study}}/benchmarks/extra_outputs/{{model}}.tsv"
     conda:
         ENVIRONMENT
-    threads: PLAN.threads
+    threads: decoders_of("source")
     resources:
         gpu=gpus,
         mem_mb=memory(6000),
@@ -32,13 +32,16 @@ rule extra_outputs:
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
+        pixels=decoding_of("source"),
+        batch=batch_size,
+        numerics=PLAN.inference.numerics,
         classes=of_study("classes"),
         kinds=of_study("kinds"),
         settings=of_study("extra_outputs", "settings"),
         semantic=of_study("pairs", "semantic"),
         task=of_study("task"),
         seed=PLAN.seed,
-        code=code_of("extra_outputs.py", of_model("module")),
+        code=code_of("extra_outputs.py", of_model("module"), opener_of("source")),
     script:
         "../workflow/scripts/extra_outputs.py"
 
@@ -51,6 +54,7 @@ rule target_embeddings:
     input:
         pixels=target_pixels_of("pixels"),
         records=target_pixels_of("record"),
+        images=target_pixels_of("images"),
         views=files_of("views/{view}.parquet", view="cached_targets"),
         weights=weights_of,
         trained=trained_of,
@@ -63,7 +67,7 @@ rule target_embeddings:
         f"{RESULTS}/{{study}}/benchmarks/target_embeddings/{{model}}.tsv"
     conda:
         ENVIRONMENT
-    threads: PLAN.threads
+    threads: decoders_of("source")
     resources:
         gpu=gpus,
         mem_mb=memory(6000),
@@ -72,11 +76,14 @@ rule target_embeddings:
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
+        pixels=target_decoding_of,
+        batch=batch_size,
+        numerics=PLAN.inference.numerics,
         classes=of_study("classes"),
         targets=of_study("cached_targets"),
         kinds=of_study("target_kinds"),
         settings=of_study("extra_outputs", "settings"),
         seed=PLAN.seed,
-        code=code_of("target_embeddings.py", of_model("module")),
+        code=code_of("target_embeddings.py", of_model("module"), opener_of("source")),
     script:
         "../workflow/scripts/target_embeddings.py"

@@ -20,20 +20,74 @@ def source_index(wildcards):
 
 
 def pixels_of(view=None, model=model_of):
-    """A model's pixel cache for a view: the record that tells of changes, the large file beside it."""
+    """A model's pixel cache for a view: the record that tells of changes, the large file beside it.
+
+    Where the study keeps none, what its images are decoded from.
+    """
 
     def file(wildcards, ending):
         key = model(wildcards).preprocessing.key
         return f"{RESULTS}/{wildcards.study}/pixels/{view or wildcards.view}/{key}{ending}"
 
+    def cached(wildcards):
+        return keeps_pixels(wildcards, view or wildcards.view, model(wildcards))
+
     return {
-        "pixels": lambda wildcards: (
-            [] if model(wildcards).precomputed else ancient(file(wildcards, ".npy"))
-        ),
-        "record": lambda wildcards: (
-            [] if model(wildcards).precomputed else file(wildcards, ".json")
+        "pixels": lambda wildcards: ancient(file(wildcards, ".npy")) if cached(wildcards) else [],
+        "record": lambda wildcards: file(wildcards, ".json") if cached(wildcards) else [],
+        "images": lambda wildcards: (
+            []
+            if cached(wildcards) or model(wildcards).precomputed
+            else images_of(wildcards, view or wildcards.view)
         ),
     }
+
+
+def keeps_pixels(wildcards, view, model):
+    """Whether a model reads a view's images from a pixel cache."""
+    return not model.precomputed and study_of(wildcards).keeps_pixels(view, model.preprocessing)
+
+
+def decoding_of(view=None, model=model_of):
+    """A function from wildcards to how a model's images are had: the module that opens a view.
+
+    Without a cache, all that decides their pixels is beside it.
+    """
+
+    def settings(wildcards):
+        name, own = view or wildcards.view, model(wildcards)
+        if own.precomputed:
+            return {}
+        if keeps_pixels(wildcards, name, own):
+            return {"module": "stamp.images.pixel_cache"}
+        return {
+            "module": "stamp.images.decoded_images",
+            "preprocessing": own.preprocessing.settings,
+            "border": PLAN.border(study_of(wildcards), name),
+            "content": PLAN.edited_images(*study_of(wildcards).view(name)["datasets"]),
+        }
+
+    return settings
+
+
+def opener_of(view=None, model=model_of):
+    """A function from wildcards to the module that opens a view, whose code is a job's own."""
+
+    def module(wildcards):
+        own = model(wildcards)
+        return own.module if own.precomputed else decoding_of(view, model)(wildcards)["module"]
+
+    return module
+
+
+def decoders_of(view=None, model=model_of):
+    """A function from wildcards to a job's threads: more where they decode beside a GPU."""
+
+    def number(wildcards):
+        decodes = opener_of(view, model)(wildcards) == "stamp.images.decoded_images"
+        return max(PLAN.threads, DECODERS) if GPU and decodes else PLAN.threads
+
+    return number
 
 
 def images_of(wildcards, view=None):
@@ -102,13 +156,57 @@ def embeddings_of(view):
     )
 
 
-def target_pixels_of(ending):
-    """A function from wildcards to a model's pixel caches of the targets that have one."""
-    return lambda wildcards: [
-        pixels_of(view)[ending](wildcards)
-        for view in study_of(wildcards).cached_targets
-        if not model_of(wildcards).precomputed
-    ]
+def target_pixels_of(part):
+    """A function from wildcards to a part of a model's pixels of the targets, see `pixels_of`."""
+
+    def files(wildcards):
+        found = [pixels_of(view)[part](wildcards) for view in study_of(wildcards).cached_targets]
+        return [file for each in found for file in (each if isinstance(each, list) else [each])]
+
+    return files
+
+
+def target_decoding_of(wildcards):
+    """How a model's images of each target are had, see `decoding_of`."""
+    return {view: decoding_of(view)(wildcards) for view in study_of(wildcards).cached_targets}
+
+
+def streamed_models(wildcards):
+    """The models that share a streaming job, each with what decides its predictions."""
+    found = {}
+    for name, model in study_of(wildcards).streamed_together(wildcards.preprocessing).items():
+        weights = [model.weights] if model.weights else []
+        found[name] = {
+            "load": model.load,
+            "versions": model.versions,
+            "weights": weights,
+            "further": model.further_weights,
+            "files": [planned(file) for file in [*weights, *model.further_weights]],
+            "code": code_of("predictions.py", model.module)(wildcards),
+        }
+    return found
+
+
+def streamed_settings(wildcards):
+    """What those models share: the target's images, and the classes."""
+    study, view = study_of(wildcards), wildcards.view
+    first = next(iter(study.streamed_together(wildcards.preprocessing).values()))
+    return {
+        "preprocessing": first.uncropped,
+        "border": PLAN.border(study, view),
+        "content": PLAN.edited_images(*study.view(view)["datasets"]),
+        "classes": study.classes,
+        "among": study.classes_among(view),
+    }
+
+
+def stream_of(wildcards):
+    """The record of the job that ran a model together with others, if one does."""
+    model = model_of(wildcards)
+    if not model.streams_with_others:
+        return []
+    key = model.streamed_preprocessing.key
+    return ancient(f"{RESULTS}/{wildcards.study}/streams/{wildcards.view}/{key}.json")
 
 
 def temperature_of(wildcards):

@@ -17,7 +17,7 @@ rule logits:
         f"{RESULTS}/{{study}}/benchmarks/logits/{{view}}/{{model}}.tsv"
     conda:
         ENVIRONMENT
-    threads: PLAN.threads
+    threads: decoders_of()
     resources:
         gpu=gpus,
         mem_mb=memory(4000),
@@ -26,9 +26,12 @@ rule logits:
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
+        pixels=decoding_of(),
+        batch=batch_size,
+        numerics=PLAN.inference.numerics,
         classes=of_study("classes"),
         task=of_study("task"),
         script=of_model("logits_script"),
-        code=code_of(of_model("logits_script"), of_model("module")),
+        code=code_of(of_model("logits_script"), of_model("module"), opener_of()),
     script:
         "../workflow/scripts/{params.script}"

@@ -57,6 +57,7 @@ rule projection_norm:
         view=rules.source_view.output[0],
         target_pixels=target_pixels_of("pixels"),
         target_records=target_pixels_of("record"),
+        target_images=target_pixels_of("images"),
         views=files_of("views/{view}.parquet", view="cached_targets"),
         weights=weights_of,
         trained=trained_of,
@@ -69,7 +70,7 @@ rule projection_norm:
         f"{RESULTS}/{{study}}/benchmarks/projection_norm/{{model}}.tsv"
     conda:
         ENVIRONMENT
-    threads: PLAN.threads
+    threads: decoders_of("source")
     resources:
         gpu=gpus,
         mem_mb=memory(6000),
@@ -78,12 +79,14 @@ rule projection_norm:
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
+        pixels=decoding_of("source"),
+        target_pixels=target_decoding_of,
         task=of_study("task"),
         classes=of_study("classes"),
         targets=of_study("cached_targets"),
         images=of_study("extra_outputs", "images"),
         seed=PLAN.seed,
-        code=code_of("projection_norm.py", of_model("module")),
+        code=code_of("projection_norm.py", of_model("module"), opener_of("source")),
     script:
         "../workflow/scripts/projection_norm.py"
 

@@ -91,7 +91,7 @@ rule backbone_embeddings:
         backbone=one_of(PLAN.backbones),
     conda:
         ENVIRONMENT
-    threads: PLAN.threads
+    threads: decoders_of(model=backbone_of)
     resources:
         gpu=GPU,
         mem_mb=memory(4000),
@@ -100,7 +100,10 @@ rule backbone_embeddings:
         load=lambda wildcards: backbone_of(wildcards).backbone_load,
         versions=lambda wildcards: backbone_of(wildcards).versions,
         files=digests_of(lambda wildcards: backbone_of(wildcards).backbone_weights),
-        code=code_of("backbone_embeddings.py"),
+        pixels=decoding_of(model=backbone_of),
+        batch=batch_size,
+        numerics=PLAN.inference.numerics,
+        code=code_of("backbone_embeddings.py", opener_of(model=backbone_of)),
     script:
         "../workflow/scripts/backbone_embeddings.py"
 

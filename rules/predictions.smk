@@ -1,6 +1,45 @@
 """Targets that are streamed: no pixel cache, and one prediction per image instead of its logits."""
 
 
+rule stream:
+    """A streamed target's images decoded once for several models of one preprocessing.
+
+    It runs those that lack predictions and leaves what it computes where their own jobs resume.
+    Its record is an `ancient` input of theirs: when a model is added, no other one runs again.
+    """
+    input:
+        view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
+        images=images_of,
+        weights=lambda wildcards: [
+            ancient(file)
+            for one in streamed_models(wildcards).values()
+            for file in [*one["weights"], *one["further"]]
+        ],
+    output:
+        f"{RESULTS}/{{study}}/streams/{{view}}/{{preprocessing}}.json",
+    log:
+        f"{RESULTS}/{{study}}/logs/stream/{{view}}/{{preprocessing}}.log",
+    wildcard_constraints:
+        preprocessing=one_of(PLAN.streamed_preprocessings),
+    conda:
+        ENVIRONMENT
+    threads: max(PLAN.threads, DECODERS)
+    resources:
+        gpu=GPU,
+        mem_mb=memory(8000),
+        runtime=minutes(2880),
+    params:
+        models=streamed_models,
+        shared=streamed_settings,
+        folder=lambda wildcards, output: f"{RESULTS}/{wildcards.study}/predictions/{wildcards.view}",
+        most=lambda wildcards, output: PLAN.inference.streamed_models,
+        batch=batch_size,
+        numerics=PLAN.inference.numerics,
+        code=code_of("stream.py"),
+    script:
+        "../workflow/scripts/stream.py"
+
+
 rule predictions:
     """What a model predicts for every image of a streamed target."""
     input:
@@ -9,6 +48,7 @@ rule predictions:
         weights=weights_of,
         trained=trained_of,
         further=further_weights_of,
+        stream=stream_of,
     output:
         f"{RESULTS}/{{study}}/predictions/{{view}}/{{model}}.safetensors",
     log:
@@ -17,7 +57,7 @@ rule predictions:
         f"{RESULTS}/{{study}}/benchmarks/predictions/{{view}}/{{model}}.tsv"
     conda:
         ENVIRONMENT
-    threads: max(PLAN.threads, 4)
+    threads: max(PLAN.threads, DECODERS)
     resources:
         gpu=gpus,
         mem_mb=memory(4000),
@@ -26,6 +66,8 @@ rule predictions:
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
+        batch=batch_size,
+        numerics=PLAN.inference.numerics,
         preprocessing=of_model("uncropped"),
         border=lambda wildcards: PLAN.border(study_of(wildcards), wildcards.view),
         content=lambda wildcards: PLAN.edited_images(

@@ -21,7 +21,7 @@ rule stress_tests:
         f"{RESULTS}/{{study}}/benchmarks/stress_tests/{{model}}.tsv"
     conda:
         ENVIRONMENT
-    threads: PLAN.threads
+    threads: decoders_of("source")
     resources:
         gpu=gpus,
         mem_mb=memory(6000),
@@ -30,12 +30,15 @@ rule stress_tests:
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
+        pixels=decoding_of("source"),
+        batch=batch_size,
+        numerics=PLAN.inference.numerics,
         classes=of_study("classes"),
         task=of_study("task"),
         changes=codes_of_changes,
         images=of_study("stress", "images"),
         split=lambda wildcards: study_of(wildcards).evaluated_split("source"),
         seed=PLAN.seed,
-        code=code_of("stress_tests.py", of_model("module")),
+        code=code_of("stress_tests.py", of_model("module"), opener_of("source")),
     script:
         "../workflow/scripts/stress_tests.py"

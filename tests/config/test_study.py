@@ -351,6 +351,35 @@ def test_streamed_targets_have_predictions_and_others_logits(files: dict) -> Non
     assert found.outcome_views == ["source", *study["targets"]]
 
 
+def test_pixels_are_kept_up_to_a_size_for_training_and_for_the_study_s_own_preprocessing(
+    files: dict,
+) -> None:
+    study, zoo = files["studies/small_digits.yaml"], files["zoo/small_digits.yaml"]
+    zoo["few"]["load"]["preprocessing"] = {"size": 300}
+    views, own = ["source", "id", "uci"], study["preprocessing"]["size"]
+
+    def kept() -> set[tuple[str, int]]:
+        return {(view, how.size) for view, how in digits(files).cached_pixels}
+
+    small = {(view, own) for view in views}
+    trained = {("train", own), ("train", 300)}
+    assert kept() == small | trained
+    study["cached_size"] = 300
+    assert kept() == small | trained | {(view, 300) for view in views}
+    study["cached_size"] = 0
+    assert kept() == small | trained
+    study["cached_size"] = -1
+    assert "cached_size" in mistake(files, studies=["small_digits"])
+
+
+def test_another_model_of_a_preprocessing_changes_nobody_s_pixels(files: dict) -> None:
+    zoo = files["zoo/small_digits.yaml"]
+    zoo["few"]["load"]["preprocessing"] = {"size": 300}
+    before = digits(files).cached_pixels
+    zoo["more"] = {**zoo["few"], "label": "More"}
+    assert digits(files).cached_pixels == before
+
+
 def test_the_source_is_evaluated_on_the_view_id_too(files: dict) -> None:
     study = files["studies/small_digits.yaml"]
     study["id"] = {"split": "test"}

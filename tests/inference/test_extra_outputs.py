@@ -739,7 +739,7 @@ def test_a_model_with_precomputed_logits_has_a_reason_for_every_kind(tmp_path: P
     view = pl.DataFrame({"image": IDS, "role": ["pool"] * len(IDS)})
     write_table(tmp_path / "view.parquet", view, {"study": "s", "view": "source"})
     job = SimpleNamespace(
-        params=SimpleNamespace(kinds=["embeddings", "flip"]),
+        params=SimpleNamespace(kinds=["embeddings", "flip"], pixels={}),
         wildcards=SimpleNamespace(study="s", model="m"),
         input=Files(view=tmp_path / "view.parquet", pixels=[]),
         output=[tmp_path / "m.json"],
@@ -748,3 +748,23 @@ def test_a_model_with_precomputed_logits_has_a_reason_for_every_kind(tmp_path: P
     for kind in ("embeddings", "flip"):
         with pytest.raises(NotAvailable, match="precomputed"):
             read_output(tmp_path / "m.json", kind)
+
+
+@pytest.mark.parametrize("kind", ["embeddings", "tta", "gradcam", "jacobian"])
+def test_a_kind_that_does_not_fit_into_memory_is_made_with_smaller_batches(
+    tmp_path: Path, images: SelectedImages, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module has the memory for two images; what it gives is what it gives without a limit."""
+    module, sizes = network(), []
+    free = read_output(run(tmp_path / "free", images, module, [kind]), kind)
+
+    def limit(layer: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        sizes.append(len(inputs[0]))
+        if len(inputs[0]) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    module.register_forward_pre_hook(limit)
+    small = read_output(run(tmp_path / "small", images, module, [kind]), kind)
+    assert max(sizes) > 2 and free.keys() == small.keys()
+    for name, values in free.items():
+        np.testing.assert_allclose(small[name], values, rtol=1e-3, atol=1e-4)

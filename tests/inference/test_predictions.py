@@ -22,6 +22,7 @@ from stamp.config.preprocessing import Preprocessing
 from stamp.core.artifacts import array_metadata, ids_digest, read_arrays, write_table
 from stamp.core.errors import UserError
 from stamp.data.views import scored_classes
+from stamp.images import decoded_images
 from stamp.images.pixels import decode
 from stamp.inference import predictions, streamed_sample
 from stamp.inference.logits import Execution
@@ -169,7 +170,7 @@ def interrupted(view: Path, monkeypatch: pytest.MonkeyPatch, after: int, **more:
         return decode(path, *how)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(predictions, "decode", failing)
+        patch.setattr(decoded_images, "decode", failing)
         run(view, np.arange(7), monkeypatch, **more)
 
 
@@ -181,7 +182,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(int(Path(path).stem))
         return decode(path, *how)
 
-    monkeypatch.setattr(predictions, "decode", counting)
+    monkeypatch.setattr(decoded_images, "decode", counting)
     return seen
 
 
@@ -206,7 +207,9 @@ def test_a_run_that_was_stopped_goes_on_after_the_last_part_it_kept(
 def test_what_was_kept_of_another_run_or_is_damaged_is_not_taken_up(
     view: Path, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
-    straight = run(view, np.arange(7), monkeypatch).read_bytes()
+    weights = "b" if harm == "other weights" else "a"
+    made_from = {"weights": weights}
+    straight = run(view, np.arange(7), monkeypatch, made_from=made_from).read_bytes()
     interrupted(view, monkeypatch, after=20, made_from={"weights": "a"})
     rows, record = (view.parent / name for name in unfinished(view))
     if harm == "no record":
@@ -219,8 +222,7 @@ def test_what_was_kept_of_another_run_or_is_damaged_is_not_taken_up(
         for file in view.parent.glob(".predictions*.sample.*"):
             file.unlink()
     seen = watched(monkeypatch)
-    weights = "b" if harm == "other weights" else "a"
-    target = run(view, np.arange(7), monkeypatch, made_from={"weights": weights})
+    target = run(view, np.arange(7), monkeypatch, made_from=made_from)
     assert target.read_bytes() == straight
     assert len(seen) == 25 and unfinished(view) == []
 

@@ -31,7 +31,7 @@ from stamp.images.pixel_cache import PixelCache
 from stamp.inference.logits import Forward
 from stamp.models.classifier import body_parameters, head_parameters
 from stamp.models.loaded_model import LoadedModel
-from stamp.models.training import epoch_checkpoint, finetune, splits
+from stamp.models.training import block_shuffle, epoch_checkpoint, finetune, splits
 from stamp.stats.auroc import auroc
 
 CLASSES = ["bright", "dark"]
@@ -521,3 +521,16 @@ if __name__ == "__main__":
 
     finetune.FinetuneRun.step = slow
     fit(Path(sys.argv[1]), block(stage1=1, stage2=3))
+
+
+def test_a_cache_beyond_memory_is_read_in_blocks_and_trains_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = fit(tmp_path / "plain")
+    monkeypatch.setattr(finetune, "fits_in_memory", lambda cache: False)
+    monkeypatch.setattr(block_shuffle, "BLOCK", 10 * SIZE * SIZE)
+    blocks = fit(tmp_path / "blocks")
+    assert "shuffled" not in plain.card and blocks.card["shuffled"] == "blocks"
+    assert len(blocks.curve) == len(plain.curve)
+    assert blocks.curve[-1]["train_loss"] != plain.curve[-1]["train_loss"]
+    assert blocks.curve[-1]["train_loss"] < blocks.curve[0]["train_loss"]

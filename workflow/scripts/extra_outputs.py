@@ -1,27 +1,26 @@
 """Make the extra inference outputs of one model that the study's metrics and analyses need."""
 
-from pathlib import Path
-
 from stamp.core.artifacts import read_json, read_table
-from stamp.core.device import claim
 from stamp.core.errors import run
-from stamp.images.pixel_cache import PixelCache
+from stamp.images.view_pixels import open_view
 from stamp.inference.extra_outputs.job import ExtraOutputsJob
 from stamp.inference.extra_outputs.manifest import SOURCE, write_precomputed
 from stamp.inference.extra_outputs.registry import EXTRA_OUTPUTS
 from stamp.inference.extra_outputs.selected_images import SelectedImages
+from stamp.inference.logits import Execution
 from stamp.inference.provenance import ModelFiles
 
 
 def main(smk):
     params, files, study, model = smk.params, smk.input, smk.wildcards.study, smk.wildcards.model
-    if not files.get("pixels"):
+    if not params.pixels:
         return write_precomputed(smk.output[0], model, study, params.kinds)
     temperature = read_json(files.calibration)["value"] if files.get("calibration") else 1.0
     view = read_table(files.view, study=study, view=SOURCE)
-    cache = PixelCache(Path(files.pixels), Path(files.record), view["image"])
+    name = f"study '{study}': view '{SOURCE}'"
+    opened = open_view(view, files, params.pixels, name, smk.threads)
     pairs, count = read_table(files.pairs, study=study), params.settings["images"]
-    images = SelectedImages.of_source(cache, view, pairs, params.semantic, count)
+    images = SelectedImages.of_source(opened.pixels, view, pairs, params.semantic, count)
     study_wide = {"task": params.task, "pairs": images.semantic_digest, "temperature": temperature}
     job = ExtraOutputsJob(
         model=model,
@@ -32,10 +31,9 @@ def main(smk):
         params=params,
         settings=params.settings | study_wide,
         files=ModelFiles.of_job(files, params.files),
-        device=lambda: claim(smk.resources),
-        threads=smk.threads,
+        execution=lambda: Execution.of_job(smk),
     )
-    return job.run(smk.output[0], images, [files.record])
+    return job.run(smk.output[0], images, [opened.digest])
 
 
 if __name__ == "__main__":

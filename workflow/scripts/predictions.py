@@ -2,34 +2,22 @@
 
 from pathlib import Path
 
-from stamp.config.preprocessing import Preprocessing
-from stamp.core.device import claim
-from stamp.core.errors import run
-from stamp.data.views import scored_classes
-from stamp.inference.logits import Execution, metadata_of
-from stamp.inference.predictions import StreamedTarget, extract_predictions
+from stamp.core.errors import UserError, run
+from stamp.inference.logits import Execution
+from stamp.inference.predictions import StreamedTarget, stream
 from stamp.inference.provenance import ModelFiles
-from stamp.models.loaders.registry import load_named
+from stamp.inference.stream_models import StreamedModel
 
 
 def main(smk):
-    params, model, files = smk.params, smk.wildcards.model, smk.input
-    execution = Execution(claim(smk.resources), smk.threads)
-    own = ModelFiles.of_job(files, params.files)
-    made_from = {part: params[part] for part in ("load", "versions", "classes", "content", "code")}
-    made_from["weights"] = list(own.digests.values())
-    streamed = StreamedTarget(
-        view=Path(files.view),
-        preprocessing=Preprocessing(**params.preprocessing),
-        classes=len(params.classes),
-        among=scored_classes(params.among, params.classes, files.view),
-        border=params.border,
-    )
-    loaded = load_named(model, params.load, params.classes, own.weights)
-    own.check()
-    metadata = metadata_of(model, smk.wildcards.view, params.load, own.card)
-    target = Path(smk.output[0])
-    extract_predictions(target, streamed, loaded, metadata, execution, made_from)
+    params, files = smk.params, ModelFiles.of_job(smk.input, smk.params.files)
+    execution = Execution.of_job(smk)
+    streamed = StreamedTarget.of_job(smk.input.view, params)
+    model = StreamedModel(smk.wildcards.model, Path(smk.output[0]), files, params)
+    own = model.run(streamed, execution)
+    for mistake in stream([own], streamed, execution).values():
+        raise UserError(mistake)
+    own.write()
 
 
 if __name__ == "__main__":

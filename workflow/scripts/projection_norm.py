@@ -12,8 +12,8 @@ from stamp.models.loaders.registry import load_named
 
 
 def main(smk):
-    params, files, model = smk.params, smk.input, smk.wildcards.model
-    own = ModelFiles.of_job(files, params.files)
+    params, model = smk.params, smk.wildcards.model
+    own = ModelFiles.of_job(smk.input, params.files)
 
     def network():
         torch.set_num_threads(smk.threads)
@@ -22,9 +22,8 @@ def main(smk):
         device = claim(smk.resources)
         return PseudoLabelTraining(loaded, params.task, len(params.classes), params.seed, device)
 
-    if files.get("pixels"):
-        images = TrainingImages.read(files, params, smk.wildcards.study)
-        table = projection_norms(model, network, images)
+    if params.pixels:
+        table = projection_norms(model, network, TrainingImages.read(smk))
     else:
         table = precomputed(model, params.targets)
     write_table(smk.output[0], table, {"model": model, "study": smk.wildcards.study, **own.card})

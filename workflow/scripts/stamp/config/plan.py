@@ -39,6 +39,43 @@ class Limits(Section):
     runtime: Annotated[int, Field(ge=1)] | None = Field(None, description="minutes")
 
 
+class InferenceSettings(Section):
+    """How models are run; what changes numbers is off, and runs them again when switched on."""
+
+    batch: Annotated[int, Field(ge=1)] = Field(
+        128,
+        description="images that a model is run on at a time; halved as often as it takes where "
+        "the memory of the GPU runs out. Changing it runs nothing again",
+    )
+    streamed_models: Annotated[int, Field(ge=1)] = Field(
+        8,
+        description="models of one preprocessing that are run over a `streamed` target together, "
+        "so that its images are decoded once for all of them. Changing it runs nothing again; 1 "
+        "gives each model a job of its own",
+    )
+    tf32: bool = Field(
+        False,
+        description="let CUDA multiply float32 numbers as TF32, with 10 bits of mantissa: faster, "
+        "other numbers",
+    )
+    cudnn_benchmark: bool = Field(
+        False,
+        description="let cuDNN try its algorithms and take the fastest: two runs may take two "
+        "different ones, so their numbers differ by rounding",
+    )
+    compile: bool = Field(
+        False,
+        description="compile each model with `torch.compile` before it is run: a minute per job, "
+        "then faster; numbers differ by rounding",
+    )
+
+    @property
+    def numerics(self) -> dict[str, bool]:
+        """The switches that are on and change numbers."""
+        names = ("tf32", "cudnn_benchmark", "compile")
+        return {name: True for name in names if getattr(self, name)}
+
+
 class ConfigFile(Section):
     """config/config.yaml: which studies run, and how."""
 
@@ -68,6 +105,12 @@ class ConfigFile(Section):
         description="where the other files are: `studies` and `zoo` (folders), `datasets` (a file)",
         json_schema_extra={"absent": "`config/...`"},
     )
+    inference: InferenceSettings = Field(
+        InferenceSettings(),
+        description="how models are run: `batch`, `streamed_models`, `tf32`, `cudnn_benchmark`, "
+        "`compile`; see below",
+        json_schema_extra={"absent": "see below"},
+    )
     limits: Limits = Field(
         Limits(),
         description="the most that a job may ask a cluster for: `mem_mb`, `runtime` (minutes); see "
@@ -89,6 +132,7 @@ class Plan:
     folders: Folders = field(default_factory=Folders)
     allow_code: bool = False
     limits: dict[str, int] = field(default_factory=dict)
+    inference: InferenceSettings = field(default_factory=InferenceSettings)
 
     def read_study(self, name: str, may_lack_models: bool = False) -> Study:
         """A study by its name, whether or not it is one of those that run."""
@@ -115,6 +159,12 @@ class Plan:
         """Every preprocessing of the models, by its key."""
         models = [model for study in self.studies.values() for model in study.models.values()]
         return {model.preprocessing.key: model.preprocessing.settings for model in models}
+
+    @property
+    def streamed_preprocessings(self) -> set[str]:
+        """The preprocessings of models that are run over streamed targets together."""
+        models = [model for study in self.studies.values() for model in study.models.values()]
+        return {one.streamed_preprocessing.key for one in models if one.streams_with_others}
 
     def trained_by(self, rule: str) -> set[str]:
         """The models that a rule trains."""
@@ -197,4 +247,5 @@ def _without_studies(settings: ConfigFile, may_lack_datasets: bool = False) -> P
         folders=settings.folders,
         allow_code=settings.allow_code,
         limits=settings.limits.model_dump(exclude_unset=True),
+        inference=settings.inference,
     )

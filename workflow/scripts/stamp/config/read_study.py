@@ -56,6 +56,7 @@ def read_study(name: str, files: StudyFiles) -> Study:
         classes=file.classes,
         source=file.source,
         preprocessing=plain(document["preprocessing"]),
+        cached_size=file.cached_size,
         pairs=file.pairs,
         estimator=file.estimator,
         calibration=file.calibration,

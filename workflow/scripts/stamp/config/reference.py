@@ -32,6 +32,7 @@ SOURCES: dict[str, type[Section]] = {
 }
 TABLES: dict[str, type[Section]] = {
     "config": plan.ConfigFile,
+    "inference": plan.InferenceSettings,
     "study": study_file.StudyFile,
     "source": study_file.SourceSettings,
     "preprocessing": load_blocks.PreprocessingBlock,

@@ -8,7 +8,7 @@ from typing import Any
 
 from stamp.config import view_names
 from stamp.config.labels import class_lists
-from stamp.config.preprocessing import Preprocessing
+from stamp.config.preprocessing import Preprocessing, merged
 from stamp.config.registries.analyses import ANALYSES
 from stamp.config.registries.extra_outputs import OF_TARGETS, in_order
 from stamp.config.registries.metrics import METRICS, Metric
@@ -46,6 +46,7 @@ class Study:
     relabelled: list[str] = field(default_factory=list)  # targets of the source's own images
     relabels: dict[str, str] = field(default_factory=dict)  # data sets with the images of others
     preprocessing: dict[str, Any] = field(default_factory=dict)
+    cached_size: int = 256  # the largest side that has a pixel cache
     models: dict[str, Model] = field(default_factory=dict)
     unavailable: dict[str, Any] = field(default_factory=dict)
     analyses: list[str] = field(default_factory=list)
@@ -88,6 +89,17 @@ class Study:
         """Whether a view is a target that is streamed."""
         return view in self.streamed_targets
 
+    def keeps_pixels(self, view: str, how: Preprocessing) -> bool:
+        """Whether a view's images are kept decoded on disk for the models of a preprocessing.
+
+        It depends on nothing but the two and the study's own settings: a model more that shares
+        the preprocessing must not change how others get their pixels.
+        """
+        if view in (view_names.TRAIN, view_names.VAL):
+            return True  # read again in every epoch
+        own = merged(self.preprocessing) if self.preprocessing else None
+        return how.size <= self.cached_size or how == own
+
     @property
     def source_views(self) -> list[str]:
         """The views of the source that models are evaluated on."""
@@ -116,6 +128,7 @@ class Study:
             for model in self.models.values()
             if not model.precomputed
             for view in (*self.forwarded_views, *self.training_views(model))
+            if self.keeps_pixels(view, model.preprocessing)
         }
         return list(found.values())
 
@@ -199,6 +212,17 @@ class Study:
     def model_keys(self) -> list[str]:
         """The models by their keys."""
         return list(self.models)
+
+    def streamed_together(self, preprocessing: str) -> dict[str, Model]:
+        """The models that share the decoded images of a streamed target.
+
+        Not those that a rule trains: each of them would wait for all the others' training.
+        """
+        return {
+            key: model
+            for key, model in self.models.items()
+            if model.streams_with_others and model.streamed_preprocessing.key == preprocessing
+        }
 
     @property
     def finetuned(self) -> dict[str, str]:

@@ -339,6 +339,12 @@ class StudyFile(Section):
     preprocessing: PreprocessingBlock = Field(
         description="how an image becomes pixels; see below. A model's own keys override it"
     )
+    cached_size: Annotated[int, Field(ge=0)] = Field(
+        256,
+        description="the largest side, in pixels, whose images are kept decoded on disk (the pixel "
+        "cache). Larger ones are decoded again while each model runs, unless the preprocessing is "
+        "the study's own, and nothing of them is kept. Training images are always kept",
+    )
     pairs: PairSettings = Field(description="see below")
     estimator: Estimator = Field(
         "exact",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -144,8 +144,17 @@ class Model:
     @property
     def uncropped(self) -> dict[str, Any]:
         """The preprocessing of streamed images, which have the models' scale: never cropped."""
-        settings = self.preprocessing.settings
-        return {key: value for key, value in settings.items() if key != "crop"}
+        return self.streamed_preprocessing.settings
+
+    @property
+    def streamed_preprocessing(self) -> Preprocessing:
+        """That preprocessing as a record, with a key that models share."""
+        return replace(self.preprocessing, crop=None)
+
+    @property
+    def streams_with_others(self) -> bool:
+        """Whether one job may run it over a streamed target together with others."""
+        return not self.precomputed and self.trainer is None
 
     @property
     def backbone_load(self) -> dict[str, Any]:

@@ -7,14 +7,17 @@ decode an image.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from stamp.core.artifacts import check_metadata, ids_digest, read_json
 from stamp.core.errors import UserError
+from stamp.images.view_pixels import OpenedView, Pixels
 
 
 class PixelCache:
@@ -57,7 +60,7 @@ class PixelCache:
 class JoinedCaches:
     """Several caches with one preprocessing, their rows numbered one after the other."""
 
-    def __init__(self, caches: Sequence[PixelCache]):
+    def __init__(self, caches: Sequence[Pixels]):
         self.caches = list(caches)
         self.ends = np.cumsum([len(cache) for cache in self.caches])
 
@@ -74,3 +77,11 @@ class JoinedCaches:
             first = int(self.ends[number]) - len(self.caches[number])
             taken[of == number] = self.caches[number].take(rows[of == number] - first)
         return taken
+
+
+def open_view(
+    view: pl.DataFrame, files: Mapping[str, Any], how: Mapping[str, Any], name: str, threads: int
+) -> OpenedView:
+    """A view with the pixel cache among a job's ``files``; the rest is for images without one."""
+    cache = PixelCache(Path(files["pixels"]), Path(files["record"]), view["image"].to_list())
+    return OpenedView(cache, read_json(files["record"])["pixels"])

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from stamp.core.array_writer import RowWriter
 from stamp.core.artifacts import atomic_write, ids_digest
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.images.pixel_cache import PixelCache
-from stamp.inference.logits import Execution, Forward, batches
+from stamp.images.view_pixels import Pixels
+from stamp.inference.logits import Execution, batches, fitting_forward
 from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.probe import Backbone
 
@@ -34,18 +33,22 @@ def check_embeddings(embeddings: np.ndarray, width: int) -> None:
 
 def extract_embeddings(
     target: Path,
-    cache: PixelCache,
+    cache: Pixels,
     backbone: Backbone,
     metadata: Mapping[str, Any],
     execution: Execution,
 ) -> None:
     """Run a backbone over the pixels of a view and write its embeddings [images, width]."""
-    if execution.threads is not None:
-        torch.set_num_threads(execution.threads)
     device = execution.device
-    forward = Forward(LoadedModel(backbone.module, backbone.mean, backbone.std), device)
+    loaded = LoadedModel(backbone.module, backbone.mean, backbone.std)
+    forward = fitting_forward(loaded, execution)
     made_from = {f"weights_{key}": value for key, value in backbone.origin.items()}
-    common = {"ids": ids_digest(cache.ids), "images": len(cache), "device": device}
+    common = {
+        "ids": ids_digest(cache.ids),
+        "images": len(cache),
+        "device": device,
+        **execution.card,
+    }
     with atomic_write(target) as part:
         shape = (len(cache), backbone.width)
         writer = RowWriter(part, "embeddings", shape, {**metadata, **common, **made_from})

@@ -6,9 +6,8 @@ Logits are written batch by batch, so peak memory does not grow with the number 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,9 +18,12 @@ import torch
 from stamp.config.registries.model_sources import versions
 from stamp.core.array_writer import RowWriter
 from stamp.core.artifacts import atomic_write, ids_digest
+from stamp.core.device import claim
 from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.images.pixel_cache import PixelCache
+from stamp.images.prefetch import ahead_on, pinned, prefetched
+from stamp.images.view_pixels import Pixels
+from stamp.inference.batch_size import InPieces
 from stamp.models.loaded_model import LoadedModel
 
 BATCH = 128
@@ -29,45 +31,56 @@ BATCH = 128
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Where a model is run, with how many threads, and how many images at a time."""
+    """Where a model is run, with how many threads, and how many images at a time.
+
+    ``numerics`` are switches that change numbers (``tf32``, ``cudnn_benchmark``, ``compile``); one
+    that is not there is off.
+    """
 
     device: str
     threads: int | None = None
     batch: int = BATCH
+    numerics: Mapping[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of_job(cls, job: Any) -> Execution:
+        """That of a job, whose GPU is claimed here if it has one."""
+        device = claim(job.resources)
+        return cls(device, job.threads, job.params.batch, job.params.numerics)
+
+    def prepare(self) -> None:
+        """Set torch up: threads, and what CUDA may do to be faster."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        allowed = self.numerics.get("tf32", False)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+        torch.backends.cudnn.benchmark = self.numerics.get("cudnn_benchmark", False)
+
+    @property
+    def card(self) -> dict[str, str]:
+        """What the metadata of outputs say of it, where it is not as always."""
+        return {"numerics": " ".join(sorted(self.numerics))} if self.numerics else {}
 
 
-def batches(cache: PixelCache, size: int, device: str) -> Iterator[torch.Tensor]:
-    """uint8 batches [n, h, w, c] in order; on CUDA the next one is read and pinned meanwhile.
-
-    On the CPU the operating system reads ahead, and a thread would take time from the model.
-    """
-    starts = range(0, len(cache), size)
-    if device != "cuda":
-        for start in starts:
-            yield torch.from_numpy(cache.rows(start, start + size))
-        return
+def batches(cache: Pixels, size: int, device: str) -> Iterator[torch.Tensor]:
+    """uint8 batches [n, h, w, c] in order; on CUDA the next ones are read and pinned meanwhile."""
 
     def read(start: int) -> torch.Tensor:
-        return torch.from_numpy(cache.rows(start, start + size)).pin_memory()
+        return pinned(torch.from_numpy(cache.rows(start, start + size)), device)
 
-    with ThreadPoolExecutor(1) as ahead:
-        pending = ahead.submit(read, starts[0])
-        for following in [*starts[1:], None]:
-            current = pending.result()
-            if following is not None:
-                pending = ahead.submit(read, following)
-            yield current
+    return prefetched(read, range(0, len(cache), size), ahead_on(device))
 
 
 class Forward:
     """A model on its device, from uint8 batches to float32 logits."""
 
-    def __init__(self, loaded: LoadedModel, device: str):
+    def __init__(self, loaded: LoadedModel, device: str, compiled: bool = False):
         if device == "cuda" and not torch.cuda.is_available():
             raise UserError("device 'cuda' was asked for, but torch finds no CUDA device")
         self.device = device
         network: Any = loaded.module.eval()
         self.module = network.to(device, memory_format=torch.channels_last)
+        self.network = torch.compile(self.module) if compiled else self.module
         std = torch.tensor(loaded.std, device=device)[:, None, None]
         mean = torch.tensor(loaded.mean, device=device)[:, None, None]
         self.scale, self.offset = 1 / (255 * std), -mean / std
@@ -92,7 +105,7 @@ class Forward:
             torch.autocast("cuda", dtype=torch.float16) if self.device == "cuda" else nullcontext()
         )
         with half:
-            return self.module(self.normalised(batch)).float().cpu().numpy()
+            return self.network(self.normalised(batch)).float().cpu().numpy()
 
 
 def check_outputs(
@@ -111,7 +124,7 @@ def check_outputs(
 
 def extract_logits(
     target: Path,
-    cache: PixelCache,
+    cache: Pixels,
     loaded: LoadedModel,
     classes: Sequence[str],
     metadata: Mapping[str, Any],
@@ -119,10 +132,8 @@ def extract_logits(
 ) -> None:
     """Run a model over the pixels of a view and write its logits to ``target``."""
     model, device = str(metadata["model"]), execution.device
-    if execution.threads is not None:
-        torch.set_num_threads(execution.threads)
-    forward = Forward(loaded, device)
-    card = {**metadata, "ids": ids_digest(cache.ids), **described(loaded, len(cache), device)}
+    forward = fitting_forward(loaded, execution)
+    card = {**metadata, "ids": ids_digest(cache.ids), **described(loaded, len(cache), execution)}
     with atomic_write(target) as part:
         writer = RowWriter(part, "logits", (len(cache), len(classes)), card)
         with bar(None, f"{model} {metadata['view']}", len(cache)) as shown:
@@ -136,12 +147,20 @@ def extract_logits(
         writer.close()
 
 
-def described(loaded: LoadedModel, images: int, device: str) -> dict[str, Any]:
+def fitting_forward(loaded: LoadedModel, execution: Execution) -> InPieces:
+    """A model on its device, run on as many images at a time as fit there."""
+    execution.prepare()
+    forward = Forward(loaded, execution.device, execution.numerics.get("compile", False))
+    return InPieces(forward, execution.batch)
+
+
+def described(loaded: LoadedModel, images: int, execution: Execution) -> dict[str, Any]:
     """What the metadata of a model's outputs says of the model and of the run."""
     return {
         "parameters": loaded.parameters,
         "images": images,
-        "device": device,
+        "device": execution.device,
+        **execution.card,
         **{f"weights_{key}": value for key, value in loaded.origin.items()},
     }
 

@@ -1,17 +1,18 @@
 """Predictions on targets too large for a pixel cache and for logits: images are streamed.
 
-Images are decoded by threads while the model runs. Both the list of images and the predictions are
-handled in parts, so memory does not grow with the number of images. A job that was killed resumes
-after the last part that it kept. ``stamp.inference.outputs`` says what is kept of each image. The
-logits of a small sample of the images are kept too.
+Images are decoded by threads while models run, once for all models of a pass. Both the list of
+images and the predictions are handled in parts, so memory does not grow with the number of images.
+Each model keeps its own parts: whatever job runs it next, with others or alone, resumes after the
+last one. ``stamp.inference.outputs`` says what is kept of each image. The logits of a small sample
+of the images are kept too.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,9 +24,13 @@ import torch
 from stamp.config.preprocessing import Preprocessing
 from stamp.core.array_writer import ArrayWriter
 from stamp.core.artifacts import atomic_write
+from stamp.core.errors import UserError
 from stamp.core.progress import bar
-from stamp.images.pixels import decode
-from stamp.inference.logits import Execution, Forward, check_outputs, described
+from stamp.data.views import scored_classes
+from stamp.images.decoded_images import Decoder
+from stamp.images.prefetch import pinned, prefetched
+from stamp.inference.batch_size import InPieces
+from stamp.inference.logits import Execution, check_outputs, described, fitting_forward
 from stamp.inference.outputs import PREDICTION_COLUMNS, predictions_of
 from stamp.inference.provenance import key_of
 from stamp.inference.resume import ResumableRows
@@ -33,10 +38,9 @@ from stamp.inference.streamed_sample import packed, packed_shapes, sampled_rows
 from stamp.models.loaded_model import LoadedModel
 
 PART = 4096
-AHEAD = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StreamedTarget:
     """A view whose images are decoded as they are needed, and the classes it is scored on.
 
@@ -49,6 +53,32 @@ class StreamedTarget:
     classes: int
     among: np.ndarray
     border: int = 0
+
+    @classmethod
+    def of_job(cls, view: str | Path, params: Mapping[str, Any]) -> StreamedTarget:
+        """That of a job's view and params."""
+        return cls(
+            view=Path(view),
+            preprocessing=Preprocessing(**params["preprocessing"]),
+            classes=len(params["classes"]),
+            among=scored_classes(params["among"], params["classes"], view),
+            border=params["border"],
+        )
+
+    def key_with(self, made_from: Mapping[str, Any]) -> str:
+        """A digest of what predictions of this target depend on, with a model's ``made_from``."""
+        how = {
+            "how": str(self.preprocessing),
+            "among": self.among.tolist(),
+            "border": self.border,
+            "ids": self.ids[1],
+        }
+        return key_of({**made_from, **how})
+
+    @cached_property
+    def ids(self) -> tuple[int, str]:
+        """How many images there are, and the digest of their ids."""
+        return count_and_digest(self.view)
 
 
 def parts(view: str | Path, columns: Sequence[str], first: int = 0) -> Iterator[pl.DataFrame]:
@@ -69,41 +99,124 @@ def count_and_digest(view: str | Path) -> tuple[int, str]:
 
 
 def batches(
-    target: StreamedTarget, size: int, threads: int, first: int = 0
-) -> Iterator[torch.Tensor]:
-    """uint8 batches [n, h, w, c] of the images in order, decoded ahead of the model.
+    target: StreamedTarget, execution: Execution, first: int = 0
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """uint8 batches [n, h, w, c] of the images in order, each with the number of its first row.
 
-    No batch crosses the end of a part, so a job that resumes at a part has the same batches as one
-    that read all parts before it.
+    They are decoded ahead of the models. No batch crosses the end of a part, so a job that resumes
+    at a part has the same batches as one that read all parts before it.
     """
-    how, border = target.preprocessing, target.border
-    with ThreadPoolExecutor(threads) as workers:
-        waiting: list[list[Future[np.ndarray]]] = []
+    decode = Decoder(target.preprocessing, target.border, execution.threads or 1)
+
+    def paths() -> Iterator[list[str]]:
         for part in parts(target.view, ["path"], first):
-            paths = part["path"].to_list()
-            for start in range(0, len(paths), size):
-                group = paths[start : start + size]
-                waiting.append([workers.submit(decode, path, how, border) for path in group])
-                if len(waiting) > AHEAD:
-                    yield _stacked(waiting.pop(0))
-        while waiting:
-            yield _stacked(waiting.pop(0))
+            every = part["path"].to_list()
+            for start in range(0, len(every), execution.batch):
+                yield every[start : start + execution.batch]
+
+    def read(some: list[str]) -> torch.Tensor:
+        return pinned(torch.from_numpy(decode(some)), execution.device)
+
+    for images in prefetched(read, paths()):
+        yield first, images.to(execution.device, non_blocking=True)
+        first += len(images)
 
 
-def _stacked(images: list[Future[np.ndarray]]) -> torch.Tensor:
-    return torch.from_numpy(np.stack([image.result() for image in images]))
+@dataclass(frozen=True, slots=True)
+class PredictionTask:
+    """A model that predicts the images of a target, and the file that it ends in.
+
+    ``made_from`` is what the predictions depend on beside the target and the execution: work that
+    was kept is taken up only if it is the same.
+    """
+
+    target: Path
+    loaded: LoadedModel
+    metadata: Mapping[str, Any]
+    made_from: Mapping[str, Any] = field(default_factory=dict)
 
 
-def by_part(found: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The rows of all batches of a part together; no batch crosses the end of a part."""
-    held: list[np.ndarray] = []
-    for rows in found:
-        held.append(rows)
-        if sum(map(len, held)) >= PART:
-            yield np.concatenate(held)
-            held = []
-    if held:
-        yield np.concatenate(held)
+class PredictionRun:
+    """One model on its way through a streamed target."""
+
+    def __init__(self, task: PredictionTask, streamed: StreamedTarget, execution: Execution):
+        self.task, self.streamed = task, streamed
+        self.model = str(task.metadata["model"])
+        self.count, digest = streamed.ids
+        self.card = {
+            **task.metadata,
+            "ids": digest,
+            **described(task.loaded, self.count, execution),
+            "columns": ",".join(PREDICTION_COLUMNS),
+            "made_from": streamed.key_with(task.made_from),
+        }
+        told = {name: str(value) for name, value in self.card.items()}
+        key = key_of({**told, "batch": execution.batch})
+        self.rows = ResumableRows(task.target, key, len(PREDICTION_COLUMNS))
+        self.sample = SampledLogits.beside(self.rows, task.target, streamed)
+        self.held: list[np.ndarray] = []
+        self.forward: InPieces | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether all rows are kept."""
+        return self.rows.done == self.count
+
+    def load(self, execution: Execution) -> None:
+        """Bring the model to its device."""
+        self.forward = fitting_forward(self.task.loaded, execution)
+
+    def take(self, start: int, images: torch.Tensor) -> int:
+        """Predict a batch if it is the next one for this model; how many images that were."""
+        if start != self.sample.at or self.forward is None:
+            return 0
+        logits = self.forward(images)
+        check_outputs(logits, self.streamed.classes, self.model)
+        self.sample.take(logits)
+        self.held.append(predictions_of(logits, self.streamed.among))
+        if self.sample.at % PART == 0 or self.sample.at == self.count:
+            self._keep()
+        return len(images)
+
+    def _keep(self) -> None:
+        """Put a part on disk: the sample first, so that it never lags behind the predictions."""
+        self.sample.keep()
+        self.rows.keep(iter([np.concatenate(self.held)]))
+        self.held.clear()
+
+    def write(self) -> None:
+        """Write the predictions and the sample's logits as one file; what was kept is dropped."""
+        _write(self.task.target, self.rows, self.sample, self.count, self.card)
+        self.rows.drop()
+        self.sample.rows.drop()
+
+
+def stream(
+    runs: Sequence[PredictionRun], streamed: StreamedTarget, execution: Execution
+) -> dict[str, str]:
+    """Run models over a target in one pass over its images; the mistakes of models that can't.
+
+    Each goes on where it stopped, and images before that are decoded for the others only. A model
+    that fails leaves the pass; what it had kept stays.
+    """
+    going = [run for run in runs if not run.finished]
+    mistakes: dict[str, str] = {}
+    for run in going:
+        run.load(execution)
+    first = min((run.rows.done for run in going), default=0)
+    what = f"{', '.join(run.model for run in going)} {streamed.view.stem}"
+    total = sum(run.count - run.rows.done for run in going)
+    with bar(None, what, total) as shown:
+        for start, images in batches(streamed, execution, first) if going else ():
+            for run in list(going):
+                try:
+                    shown.update(run.take(start, images))
+                except UserError as mistake:
+                    mistakes[run.model] = str(mistake)
+                    going.remove(run)
+            if not going:
+                break
+    return mistakes
 
 
 def extract_predictions(
@@ -116,39 +229,14 @@ def extract_predictions(
 ) -> None:
     """Run a model over the images of a target and write one row of predictions per image.
 
-    ``made_from`` is what the predictions depend on beside the other arguments: the job resumes
-    where an earlier one stopped only if it is the same.
+    It resumes where this model stopped before, alone or with others, if ``made_from`` (see
+    :class:`PredictionTask`) is the same.
     """
-    threads = execution.threads or 1
-    torch.set_num_threads(threads)
-    forward = Forward(loaded, execution.device)
-    model, (count, digest) = str(metadata["model"]), count_and_digest(streamed.view)
-    card = {
-        **metadata,
-        "ids": digest,
-        **described(loaded, count, execution.device),
-        "columns": ",".join(PREDICTION_COLUMNS),
-    }
-    rows = ResumableRows(
-        target, _key(made_from, streamed, execution.batch, card), len(PREDICTION_COLUMNS)
-    )
-    sample = SampledLogits.beside(rows, target, streamed)
-    with bar(None, f"{model} {metadata['view']}", count) as shown:
-        shown.update(rows.done)
-
-        def predicted() -> Iterator[np.ndarray]:
-            for images in batches(streamed, execution.batch, threads, rows.done):
-                logits = forward(images)
-                check_outputs(logits, streamed.classes, model)
-                sample.take(logits)
-                yield predictions_of(logits, streamed.among)
-                shown.update(len(logits))
-
-        # the sample first: what is kept of it never lags behind the predictions
-        rows.keep(sample.kept_before(by_part(predicted())))
-    _write(target, rows, sample, count, card)
-    rows.drop()
-    sample.rows.drop()
+    task = PredictionTask(target, loaded, metadata, made_from)
+    run = PredictionRun(task, streamed, execution)
+    for mistake in stream([run], streamed, execution).values():
+        raise UserError(mistake)
+    run.write()
 
 
 @dataclass(slots=True)
@@ -178,12 +266,10 @@ class SampledLogits:
         self.held.append(logits[own - self.at])
         self.at = end
 
-    def kept_before(self, parts: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-        """Parts of other rows; before each, what is held is on disk."""
-        for part in parts:
-            self.rows.keep(iter([np.concatenate(self.held)]))
-            self.held.clear()
-            yield part
+    def keep(self) -> None:
+        """Put what is held on disk."""
+        self.rows.keep(iter([np.concatenate(self.held)]))
+        self.held.clear()
 
 
 def _write(
@@ -209,16 +295,3 @@ def _numbered(parts: Iterator[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
     for part in parts:
         yield start, part
         start += len(part)
-
-
-def _key(
-    made_from: Mapping[str, Any], streamed: StreamedTarget, batch: int, card: Mapping[str, Any]
-) -> str:
-    """A digest of everything that predictions depend on."""
-    how = {
-        "how": str(streamed.preprocessing),
-        "among": streamed.among.tolist(),
-        "border": streamed.border,
-        "batch": batch,
-    }
-    return key_of({**made_from, **how, **{name: str(value) for name, value in card.items()}})

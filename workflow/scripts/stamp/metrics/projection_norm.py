@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import polars as pl
 
 from stamp.core.artifacts import read_table
 from stamp.core.errors import UserError
-from stamp.images.pixel_cache import PixelCache
+from stamp.images.view_pixels import Pixels, open_views
 from stamp.inference.extra_outputs.manifest import PRECOMPUTED, SOURCE
 from stamp.inference.extra_outputs.runner import differentiating
 from stamp.inference.extra_outputs.selected_images import SelectedImages
@@ -36,25 +35,28 @@ class DomainRows(NamedTuple):
 class TrainingImages:
     """The rows of the source that are learned, and up to ``count`` images of every domain."""
 
-    source: PixelCache
+    source: Pixels
     rows: np.ndarray
     targets: SelectedImages
     views: Mapping[str, pl.DataFrame]
     count: int
 
     @classmethod
-    def read(cls, files: Any, params: Any, study: str) -> TrainingImages:
-        """Those of the rule's input files: the first images of the pool, and selected ones."""
-        source = read_table(files.view, study=study, view=SOURCE)
+    def read(cls, smk: Any) -> TrainingImages:
+        """Those of a job's input files: the first images of the pool, and selected ones."""
+        files, params, study, count = smk.input, smk.params, smk.wildcards.study, smk.params.images
+        source = {SOURCE: read_table(files.view, study=study, view=SOURCE)}
         named = zip(params.targets, files.views, strict=True)
         views = {name: read_table(file, study=study, view=name) for name, file in named}
-        parts = zip(files.target_pixels, files.target_records, views.values(), strict=True)
-        caches = [_cache(file, record, view) for file, record, view in parts]
-        count = params.images
+        caches = {"pixels": files.target_pixels, "record": files.target_records}
+        targets = open_views(views, caches, params.target_pixels, study, smk.threads)
+        pixels = [one.pixels for one in targets]
+        own = {"pixels": [files.pixels], "record": [files.record]} if files.get("pixels") else {}
+        (opened,) = open_views(source, own, {SOURCE: params.pixels}, study, smk.threads)
         return cls(
-            source=_cache(files.pixels, files.record, source),
-            rows=np.flatnonzero((source["role"] == "pool").to_numpy())[:count],
-            targets=SelectedImages.of_targets(caches, list(views.values()), count, params.seed),
+            source=opened.pixels,
+            rows=np.flatnonzero((source[SOURCE]["role"] == "pool").to_numpy())[:count],
+            targets=SelectedImages.of_targets(pixels, list(views.values()), count, params.seed),
             views=views,
             count=count,
         )
@@ -102,10 +104,6 @@ def projection_norms(
 def precomputed(model: str, views: Sequence[str]) -> pl.DataFrame:
     """The rows of a model that can't be run."""
     return _table([_row(model, view, "all", PRECOMPUTED) for view in views])
-
-
-def _cache(pixels: str, record: str, view: pl.DataFrame) -> PixelCache:
-    return PixelCache(Path(pixels), Path(record), view["image"].to_list())
 
 
 def _row(model: str, view: str, domain: str, reason: str) -> dict[str, Any]:

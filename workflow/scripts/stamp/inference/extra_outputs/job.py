@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from stamp.core.artifacts import read_json
 from stamp.inference.extra_outputs.manifest import write_manifest
 from stamp.inference.extra_outputs.output_files import OutputFiles, OutputKinds
 from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.selected_images import SelectedImages
-from stamp.inference.logits import metadata_of
+from stamp.inference.logits import Execution, metadata_of
 from stamp.inference.provenance import ModelFiles
 from stamp.models.loaders.registry import load_named
 
 # What all kinds depend on beside weights, images and pixels.
-DECIDES = ("load", "versions", "classes", "seed", "code")
+DECIDES = ("load", "versions", "classes", "seed", "code", "numerics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class ExtraOutputsJob:
     """One model, one view (the source, or all targets), and the kinds that are wanted.
 
     ``known`` says how each kind is made. ``params`` has what decides every kind, see ``DECIDES``.
-    ``files`` are those that the model is read from. ``device`` is called when the model is loaded.
+    ``files`` are those that the model is read from. ``execution`` is called when the model is loaded.
     """
 
     model: str
@@ -38,18 +35,18 @@ class ExtraOutputsJob:
     params: Mapping[str, Any]
     settings: Mapping[str, Any]
     files: ModelFiles
-    device: Callable[[], str]
-    threads: int
+    execution: Callable[[], Execution]
 
-    def run(
-        self, manifest: str | Path, images: SelectedImages, pixel_records: Sequence[str | Path]
-    ) -> None:
-        """Make the kinds that are not there already, and write the manifest of all."""
+    def run(self, manifest: str | Path, images: SelectedImages, pixels: Sequence[str]) -> None:
+        """Make the kinds that are not there already, and write the manifest of all.
+
+        ``pixels`` are the digests of what the pixels of each view are made from.
+        """
         made_from = {
             **{part: self.params[part] for part in DECIDES},
             "weights": list(self.files.digests.values()),
             "images": images.digest,
-            "pixels": [read_json(record)["pixels"] for record in pixel_records],
+            "pixels": list(pixels),
         }
         metadata = metadata_of(self.model, self.view, self.params["load"], self.files.card)
         folder = Path(manifest).parent
@@ -58,8 +55,10 @@ class ExtraOutputsJob:
         write_manifest(manifest, self.model, self.study, entries, self.files.card)
 
     def _load(self, images: SelectedImages) -> Runner:
-        torch.set_num_threads(self.threads)
-        device, classes = self.device(), self.params["classes"]
+        execution, classes = self.execution(), self.params["classes"]
+        execution.prepare()
         loaded = load_named(self.model, self.params["load"], classes, self.files.weights)
         self.files.check()
-        return Runner(loaded, len(classes), images, self.settings, self.params["seed"], device)
+        seed, settings = self.params["seed"], self.settings
+        where = (execution.device, execution.batch)
+        return Runner(loaded, len(classes), images, settings, seed, *where)

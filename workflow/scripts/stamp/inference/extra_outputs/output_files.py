@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from stamp.core.array_writer import ArrayWriter
 from stamp.core.artifacts import atomic_write, ids_digest, read_json, write_json
 from stamp.core.errors import UserError
@@ -79,21 +81,32 @@ class OutputFiles:
         return key_of({**self.made_from, "kind": kind, "settings": own})
 
     def _made(self, kind: str, key: str, runner: Runner) -> dict[str, Any]:
-        """Make one kind and its record; what the model can't give is a reason without a file."""
+        """Make one kind and its record; what the model can't give is a reason without a file.
+
+        Where memory runs out, the kind is made again from its first image with smaller batches.
+        """
         began = time.perf_counter()
-        try:
-            stream = self.known.makers[kind](runner)
-        except UserError as mistake:
-            entry = _reason(mistake)
-        else:
-            try:
-                entry = self._written(kind, key, stream, runner)
-                entry["seconds"] = round(time.perf_counter() - began, 3)
-            except Unavailable as mistake:
-                entry = _reason(mistake)
+        runner.parts = runner.first_parts
+        while (entry := self._tried(kind, key, runner)) is None:
+            runner.take_smaller_batches()
+        if "reason" not in entry:
+            entry["seconds"] = round(time.perf_counter() - began, 3)
         entry["key"] = key
         write_json(self._record(kind), entry)
         return entry
+
+    def _tried(self, kind: str, key: str, runner: Runner) -> dict[str, Any] | None:
+        """The entry of a kind, or of why there is none; None where memory ran out."""
+        try:
+            try:
+                stream = self.known.makers[kind](runner)
+            except UserError as mistake:
+                return _reason(mistake)
+            return self._written(kind, key, stream, runner)
+        except Unavailable as mistake:
+            return _reason(mistake)
+        except torch.OutOfMemoryError:
+            return None
 
     def _written(self, kind: str, key: str, stream: ArrayStream, runner: Runner) -> dict[str, Any]:
         """Compute a stream into its file; what the manifest says of it."""

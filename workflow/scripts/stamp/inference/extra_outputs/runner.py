@@ -12,6 +12,8 @@ import torch
 from torch import nn
 
 from stamp.core.errors import UserError
+from stamp.images.prefetch import ahead_on, pinned, prefetched
+from stamp.inference.batch_size import halved
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.logits import BATCH, Forward, check_outputs
 from stamp.models.loaded_model import LoadedModel
@@ -60,10 +62,13 @@ class Runner:
         settings: Mapping[str, Any],
         seed: int,
         device: str,
+        batch: int = BATCH,
     ):
         self.loaded, self.classes, self.images = loaded, classes, images
         self.settings, self.seed, self.device = settings, seed, device
         self.forward = Forward(loaded, device)
+        # by what a kind's batches are divided at first, and now, after memory ran out
+        self.first_parts = self.parts = -(-BATCH // min(batch, BATCH))
         # logits are kept as precise as they were computed
         self.precision = np.float16 if device == "cuda" else np.float32
         # two of the images, to see what the network gives
@@ -76,11 +81,25 @@ class Runner:
     def batches(
         self, rows: np.ndarray, size: int = BATCH
     ) -> Iterator[tuple[int, list[str], torch.Tensor]]:
-        """Where each batch begins, its image ids and its uint8 pixels on the device."""
-        for start in range(0, len(rows), size):
-            chosen = rows[start : start + size]
-            pixels = torch.from_numpy(self.images.cache.take(chosen)).to(self.device)
-            yield start, [self.images.ids[row] for row in chosen], pixels
+        """Where each batch begins, its image ids and its uint8 pixels on the device.
+
+        On CUDA the next ones are read and pinned meanwhile.
+        """
+        size = max(1, size // self.parts)
+
+        def read(start: int) -> torch.Tensor:
+            pixels = self.images.cache.take(rows[start : start + size])
+            return pinned(torch.from_numpy(pixels), self.device)
+
+        starts = range(0, len(rows), size)
+        found = prefetched(read, starts, ahead_on(self.device))
+        for start, pixels in zip(starts, found, strict=True):
+            ids = [self.images.ids[row] for row in rows[start : start + size]]
+            yield start, ids, pixels.to(self.device, non_blocking=True)
+
+    def take_smaller_batches(self) -> None:
+        """Halve the batches, after memory ran out."""
+        self.parts = BATCH // halved(BATCH // self.parts)
 
     def logits(self, pixels: torch.Tensor) -> np.ndarray:
         """Checked logits of uint8 pixels."""

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from stamp.core.artifacts import ids_digest
-from stamp.images.pixel_cache import JoinedCaches, PixelCache
+from stamp.images.pixel_cache import JoinedCaches
+from stamp.images.view_pixels import Pixels
 from stamp.inference.extra_outputs.seeding import seed_of
 
 Ends = tuple[np.ndarray, np.ndarray]  # the first and the second image of each pair
@@ -26,7 +27,7 @@ class SelectedImages:
     all targets count as one view, without pairs.
     """
 
-    cache: PixelCache | JoinedCaches
+    cache: Pixels | JoinedCaches
     ids: Sequence[str]
     rows: np.ndarray
     pairs: Ends
@@ -34,7 +35,7 @@ class SelectedImages:
 
     @classmethod
     def of_source(
-        cls, cache: PixelCache, view: pl.DataFrame, pairs: pl.DataFrame, semantic: str, count: int
+        cls, cache: Pixels, view: pl.DataFrame, pairs: pl.DataFrame, semantic: str, count: int
     ) -> SelectedImages:
         """The first ``count`` pool images, and the semantic pairs within them.
 
@@ -54,7 +55,7 @@ class SelectedImages:
     @classmethod
     def of_labeled(
         cls,
-        cache: PixelCache,
+        cache: Pixels,
         view: pl.DataFrame,
         labels: np.ndarray,
         split: str | None,
@@ -73,7 +74,7 @@ class SelectedImages:
 
     @classmethod
     def of_targets(
-        cls, caches: Sequence[PixelCache], views: Sequence[pl.DataFrame], count: int, seed: int
+        cls, caches: Sequence[Pixels], views: Sequence[pl.DataFrame], count: int, seed: int
     ) -> SelectedImages:
         """Up to ``count`` images of every domain of every target, by a hash of seed and image."""
         rows: list[np.ndarray] = []

@@ -4,10 +4,12 @@ AdamW, cosine annealing, a smaller learning rate for the body than for the head,
 binary cross-entropy: that much the paper says. It gives no epochs, rates, smoothing or image size;
 ``DEFAULTS`` are this project's and not the paper's.
 
-Images stay on disk, in the pixel cache. After every epoch a checkpoint is written; a run that was
-killed resumes after its last one. What is random in an epoch depends on the seed and on the epoch's
-number alone, so on a CPU with a fixed number of threads an interrupted run ends with the same bits
-as one that was not. CUDA kernels add in no fixed order: there, two runs agree closely, not exactly.
+Images stay on disk, in the pixel cache; one that does not fit into memory is read in large blocks
+(:mod:`stamp.models.training.block_shuffle`). After every epoch a checkpoint is written; a run that
+was killed resumes after its last one. What is random in an epoch depends on the seed and on the
+epoch's number alone, so on a CPU with a fixed number of threads an interrupted run ends with the
+same bits as one that was not. CUDA kernels add in no fixed order: there, two runs agree closely,
+not exactly.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from stamp.core.progress import bar, note
 from stamp.models.classifier import body_parameters, head_parameters
 from stamp.models.loaded_model import LoadedModel
 from stamp.models.loaders.finetune import network
+from stamp.models.training.block_shuffle import BlockShuffle, fits_in_memory
 from stamp.models.training.epoch_checkpoint import read_checkpoint, write_checkpoint
 from stamp.models.training.splits import TrainingSplit, batches
 from stamp.models.training.validation import check_validation, metric_of
@@ -71,12 +74,13 @@ class Finetuned:
     loaded: LoadedModel
     curve: list[dict[str, Any]]
     best: int
+    in_blocks: bool = False
 
     @property
     def card(self) -> dict[str, Any]:
         """What the metadata of its weights say: the best epoch, and where training began from."""
         origin = {f"initial_{key}": value for key, value in self.loaded.origin.items()}
-        return {"best": self.best, **origin}
+        return {"best": self.best, **origin, **({"shuffled": "blocks"} if self.in_blocks else {})}
 
 
 def recipe_of(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,6 +179,7 @@ class FinetuneRun:
         self.std = torch.tensor(loaded.std, device=device)[:, None, None]
         self.size = min(recipe["batch"], len(train.rows))
         self.steps = len(train.rows) // self.size
+        self.in_blocks = not fits_in_memory(train.cache)
         self.curve: list[dict[str, Any]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.stage = 0
@@ -230,6 +235,14 @@ class FinetuneRun:
         self.scaler.step(self.optimiser)
         self.scaler.update()
 
+    def shuffled(self, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Pixels and labels of an epoch's batches, in an order that the seed decides."""
+        if self.in_blocks:
+            return BlockShuffle(self.train, self.size).batches(seed, self.device)
+        order = np.random.default_rng(seed).permutation(self.train.rows)
+        groups = np.split(order[: self.steps * self.size], self.steps)
+        return batches(self.train, groups, self.device)
+
     def train_epoch(self, place: int, seed: int, shown: Any) -> float:
         """One pass over the training images; the mean loss, NaN if it diverged.
 
@@ -239,11 +252,9 @@ class FinetuneRun:
         self.module.train(self.stage == 2)
         torch.manual_seed(seed)  # dropout and the like
         generator = torch.Generator().manual_seed(seed)
-        order = np.random.default_rng(seed).permutation(self.train.rows)
-        groups = np.split(order[: self.steps * self.size], self.steps)
         total, counted = torch.zeros(2, device=self.device)
         steps = self.steps * self.recipe[f"stage{self.stage}"]["epochs"]
-        for at, (pixels, labels) in enumerate(batches(self.train, groups, self.device)):
+        for at, (pixels, labels) in enumerate(self.shuffled(seed)):
             logits = self.forward(pixels, generator if self.recipe["augment"] else None)
             labels = labels.to(self.device, non_blocking=True)
             loss = loss_of(logits, labels, self.recipe["label_smoothing"])
@@ -358,6 +369,7 @@ def finetune(
     check(recipe, train, val)
     splits = (train.digest, val.digest)
     told = [dict(block), recipe, list(classes), seed, device, *splits, how.made_with]
+    told += [] if fits_in_memory(train.cache) else ["blocks"]
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
     saved = read_checkpoint(how.checkpoint, digest)
     prepare(seed, how.threads, device)
@@ -376,4 +388,4 @@ def finetune(
     for value in run.module.parameters():
         value.requires_grad_(True)
     run.module.to("cpu").eval()
-    return Finetuned(loaded, run.curve, run.best_epoch)
+    return Finetuned(loaded, run.curve, run.best_epoch, run.in_blocks)

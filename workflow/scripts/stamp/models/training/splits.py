@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from stamp.core.artifacts import read_json, read_table
 from stamp.data import views
 from stamp.images.pixel_cache import PixelCache
+from stamp.images.prefetch import ahead_on, pinned, prefetched
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,10 @@ def read_splits(
 def batches(
     split: TrainingSplit, groups: Sequence[np.ndarray], device: str
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Pixels and labels of each group of rows; on CUDA the next is read and pinned meanwhile."""
+    """Pixels and labels of each group of rows; on CUDA the next are read and pinned meanwhile."""
 
     def read(rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        pixels, labels = (
-            torch.from_numpy(split.cache.take(rows)),
-            torch.from_numpy(split.labels[rows]),
-        )
-        return (pixels.pin_memory(), labels.pin_memory()) if device == "cuda" else (pixels, labels)
+        pixels, labels = split.cache.take(rows), split.labels[rows]
+        return pinned(torch.from_numpy(pixels), device), pinned(torch.from_numpy(labels), device)
 
-    if device != "cuda":
-        yield from map(read, groups)
-        return
-    with ThreadPoolExecutor(1) as ahead:
-        pending = ahead.submit(read, groups[0])
-        for following in groups[1:]:
-            current = pending.result()
-            pending = ahead.submit(read, following)
-            yield current
-        yield pending.result()
+    return prefetched(read, groups, ahead_on(device))
