@@ -4,6 +4,16 @@ MADE = [key for key, dataset in PLAN.datasets.items() if dataset.made]
 FOUND = [key for key in PLAN.datasets if key not in MADE]
 
 
+def own_tables(wildcards):
+    """What an index is made of, where a storage must bring it."""
+    return staged([wildcards.dataset], "own_tables")
+
+
+def own_folders(wildcards):
+    """The folders of a data set's images, where a storage must bring them."""
+    return staged([wildcards.dataset], "own_folders")
+
+
 rule make_dataset:
     """Data sets that come from code or from inside a package."""
     output:
@@ -51,6 +61,7 @@ rule find_dataset:
     """The index of a data set that lies in its folder, from its metadata alone."""
     input:
         downloads_of,
+        own=lambda wildcards: [ancient(path) for path in own_tables(wildcards)],
     output:
         f"{RESULTS}/datasets/{{dataset}}/index.parquet",
     log:
@@ -67,6 +78,7 @@ rule find_dataset:
         content=of_dataset("edited_table"),
         seed=PLAN.seed,
         code=code_of("find_dataset.py", of_dataset("module")),
+        copies=copies_of(own=own_tables),
     script:
         "../workflow/scripts/find_dataset.py"
 
@@ -75,6 +87,7 @@ rule find_images:
     """Every image of an index is there; where the data set allows it, missing ones are fetched."""
     input:
         rules.find_dataset.output[0],
+        own=lambda wildcards: [ancient(path) for path in own_folders(wildcards)],
     output:
         f"{RESULTS}/datasets/{{dataset}}/images.json",
     log:
@@ -93,5 +106,6 @@ rule find_images:
         content=lambda wildcards: PLAN.edited_images(wildcards.dataset),
         # no output of the rule: it must outlive the images that it is compared with
         contents=lambda wildcards: str(PLAN.image_record(wildcards.dataset)),
+        copies=copies_of(own=own_folders),
     script:
         "../workflow/scripts/find_images.py"

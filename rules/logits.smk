@@ -30,5 +30,6 @@ rule logits:
         task=of_study("task"),
         script=of_model("logits_script"),
         code=code_of(of_model("logits_script"), of_model("module")),
+        **run_staged(of_model("logits_script"), weights_further=own_files),
     script:
-        "../workflow/scripts/{params.script}"
+        "../workflow/scripts/{params.runs}"

@@ -69,8 +69,9 @@ rule finetune:
             f"{RESULTS}/{wildcards.study}/checkpoints/{wildcards.model}.pt"
         ),
         code=code_of("finetune.py", of_model("module")),
+        **run_staged("finetune.py", initial=of_model("initial_weights")),
     script:
-        "../workflow/scripts/finetune.py"
+        "../workflow/scripts/{params.runs}"
 
 
 rule backbone_embeddings:
@@ -101,8 +102,12 @@ rule backbone_embeddings:
         versions=lambda wildcards: backbone_of(wildcards).versions,
         files=digests_of(lambda wildcards: backbone_of(wildcards).backbone_weights),
         code=code_of("backbone_embeddings.py"),
+        **run_staged(
+            "backbone_embeddings.py",
+            weights=lambda wildcards: backbone_of(wildcards).backbone_weights,
+        ),
     script:
-        "../workflow/scripts/backbone_embeddings.py"
+        "../workflow/scripts/{params.runs}"
 
 
 rule probe:

@@ -34,6 +34,7 @@ rule thumbnails:
         view=rules.source_view.output[0],
         images=lambda wildcards: images_of(wildcards, "source"),
         pairs=files_of("pair_examples/{model}.json", model="models"),
+        own=lambda wildcards: [ancient(path) for path in staged_images(wildcards)],
     output:
         f"{RESULTS}/{{study}}/thumbnails.parquet",
     log:
@@ -49,8 +50,9 @@ rule thumbnails:
             *study_of(wildcards).view("source")["datasets"]
         ),
         code=code_of("thumbnails.py"),
+        **run_staged("thumbnails.py", own=staged_images),
     script:
-        "../workflow/scripts/thumbnails.py"
+        "../workflow/scripts/{params.runs}"
 
 
 rule page:

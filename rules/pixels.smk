@@ -6,6 +6,7 @@ rule pixels:
     input:
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         images=images_of,
+        own=lambda wildcards: [ancient(path) for path in staged_images(wildcards)],
     output:
         pixels=f"{RESULTS}/{{study}}/pixels/{{view}}/{{preprocessing}}.npy",
         record=f"{RESULTS}/{{study}}/pixels/{{view}}/{{preprocessing}}.json",
@@ -26,5 +27,6 @@ rule pixels:
             *study_of(wildcards).view(wildcards.view)["datasets"]
         ),
         code=code_of("pixels.py"),
+        **run_staged("pixels.py", own=staged_images),
     script:
-        "../workflow/scripts/pixels.py"
+        "../workflow/scripts/{params.runs}"

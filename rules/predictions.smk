@@ -6,6 +6,7 @@ rule predictions:
     input:
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         images=lambda wildcards: [] if model_of(wildcards).precomputed else images_of(wildcards),
+        own=lambda wildcards: [ancient(path) for path in staged_images(wildcards)],
         weights=weights_of,
         trained=trained_of,
         further=further_weights_of,
@@ -36,5 +37,8 @@ rule predictions:
         task=of_study("task"),
         script=of_model("predictions_script"),
         code=code_of(of_model("predictions_script"), of_model("module")),
+        **run_staged(
+            of_model("predictions_script"), own=staged_images, weights_further=own_files
+        ),
     script:
-        "../workflow/scripts/{params.script}"
+        "../workflow/scripts/{params.runs}"
