@@ -72,7 +72,9 @@ def check_storage():
     }
     for path in sorted(files | folders):
         if above := [one for one in folders if Path(one) in Path(path).parents]:
-            sys.exit(f"stamp: {path}: lies in {above[0]}, which a storage brings whole: move it out")
+            sys.exit(
+                f"stamp: {path}: lies in {above[0]}, which a storage brings whole: move it out"
+            )
     for study in PLAN.studies.values():
         if study.kinds or study.target_kinds:
             sys.exit(

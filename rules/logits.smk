@@ -23,6 +23,7 @@ rule logits:
         mem_mb=memory(4000),
         runtime=minutes(240),
     params:
+        **run_staged(of_model("logits_script"), weights_further=own_files),
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
@@ -30,6 +31,5 @@ rule logits:
         task=of_study("task"),
         script=of_model("logits_script"),
         code=code_of(of_model("logits_script"), of_model("module")),
-        **run_staged(of_model("logits_script"), weights_further=own_files),
     script:
         "../workflow/scripts/{params.runs}"

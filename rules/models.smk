@@ -58,6 +58,7 @@ rule finetune:
         mem_mb=memory(8000),
         runtime=minutes(1440),
     params:
+        **run_staged("finetune.py", initial=of_model("initial_weights")),
         load=of_model("load"),
         versions=of_model("versions"),
         task=of_study("task"),
@@ -69,7 +70,6 @@ rule finetune:
             f"{RESULTS}/{wildcards.study}/checkpoints/{wildcards.model}.pt"
         ),
         code=code_of("finetune.py", of_model("module")),
-        **run_staged("finetune.py", initial=of_model("initial_weights")),
     script:
         "../workflow/scripts/{params.runs}"
 
@@ -98,14 +98,14 @@ rule backbone_embeddings:
         mem_mb=memory(4000),
         runtime=minutes(720),
     params:
-        load=lambda wildcards: backbone_of(wildcards).backbone_load,
-        versions=lambda wildcards: backbone_of(wildcards).versions,
-        files=digests_of(lambda wildcards: backbone_of(wildcards).backbone_weights),
-        code=code_of("backbone_embeddings.py"),
         **run_staged(
             "backbone_embeddings.py",
             weights=lambda wildcards: backbone_of(wildcards).backbone_weights,
         ),
+        load=lambda wildcards: backbone_of(wildcards).backbone_load,
+        versions=lambda wildcards: backbone_of(wildcards).versions,
+        files=digests_of(lambda wildcards: backbone_of(wildcards).backbone_weights),
+        code=code_of("backbone_embeddings.py"),
     script:
         "../workflow/scripts/{params.runs}"
 

@@ -45,12 +45,12 @@ rule thumbnails:
         mem_mb=memory(2000),
         runtime=minutes(30),
     params:
+        **run_staged("thumbnails.py", own=staged_images),
         border=lambda wildcards: PLAN.border(study_of(wildcards), "source"),
         content=lambda wildcards: PLAN.edited_images(
             *study_of(wildcards).view("source")["datasets"]
         ),
         code=code_of("thumbnails.py"),
-        **run_staged("thumbnails.py", own=staged_images),
     script:
         "../workflow/scripts/{params.runs}"
 

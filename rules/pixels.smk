@@ -21,12 +21,12 @@ rule pixels:
         mem_mb=memory(4000),
         runtime=minutes(240),
     params:
+        **run_staged("pixels.py", own=staged_images),
         preprocessing=lambda wildcards: PLAN.preprocessings[wildcards.preprocessing],
         border=lambda wildcards: PLAN.border(study_of(wildcards), wildcards.view),
         content=lambda wildcards: PLAN.edited_images(
             *study_of(wildcards).view(wildcards.view)["datasets"]
         ),
         code=code_of("pixels.py"),
-        **run_staged("pixels.py", own=staged_images),
     script:
         "../workflow/scripts/{params.runs}"

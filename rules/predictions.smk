@@ -24,6 +24,7 @@ rule predictions:
         mem_mb=memory(4000),
         runtime=minutes(2880),
     params:
+        **run_staged(of_model("predictions_script"), own=staged_images, weights_further=own_files),
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
@@ -37,8 +38,5 @@ rule predictions:
         task=of_study("task"),
         script=of_model("predictions_script"),
         code=code_of(of_model("predictions_script"), of_model("module")),
-        **run_staged(
-            of_model("predictions_script"), own=staged_images, weights_further=own_files
-        ),
     script:
         "../workflow/scripts/{params.runs}"

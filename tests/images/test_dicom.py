@@ -460,5 +460,5 @@ def test_lossy_jpeg_of_twelve_bits_is_refused_with_the_package_that_would_read_i
     file = Path(str(get_testdata_file("JPGExtended.dcm", download=False)))
     data = pydicom.dcmread(file)
     assert (data.file_meta.TransferSyntaxUID, data.BitsStored) == (JPEGExtended12Bit, 12)
-    with pytest.raises(UserError, match="JPEG Extended.*pip install"):
+    with pytest.raises(UserError, match=r"JPEG Extended.*pip install"):
         dicom.read(file)

@@ -54,7 +54,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def storage(folder: Path) -> list[str]:
-    """The arguments of a run whose inputs and results are in ``folder``, copied to a scratch disk."""
+    """The arguments of a run whose inputs and results are in ``folder``, and copied to a disk."""
     shared = ["persistence", "software-deployment", "sources", "source-cache"]
     return [
         "--default-storage-provider", "fs", "--default-storage-prefix", str(folder),

@@ -48,6 +48,7 @@ _HOMES = {
     "stamp.stats.regret": ("Regret", "Resampling", "regret"),
 }
 
+
 def __getattr__(name: str) -> Any:
     """A function or record of ``__all__``, from the module that it lives in."""
     for home, names in _HOMES.items():

@@ -32,8 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--timm", metavar="NAME", nargs="+", type=Place,
                        help="timm's names with tags (resnet50.a1_in1k), or a file")  # fmt: skip
     kinds.add_argument("--hf", metavar="REPO", nargs="+", type=Place,
-                       help="classifiers of the Hugging Face hub (google/vit-base-patch16-224, with "
-                       "@ and a commit if wanted), or a file of them")  # fmt: skip
+                       help="classifiers of the Hugging Face hub (google/vit-base-patch16-224, "
+                       "with @ and a commit if wanted), or a file of them")  # fmt: skip
     kinds.add_argument("--torchxrayvision", metavar="WEIGHTS", help="densenet121-res224-all")
     kinds.add_argument("--checkpoint", metavar="FILE", type=Place,
                        help="weights of a timm architecture, or a folder of them")  # fmt: skip

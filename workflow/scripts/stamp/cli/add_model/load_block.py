@@ -1,4 +1,4 @@
-"""The ``load`` block of a model: what the user gave, and what timm, the hub or the file itself knows."""
+"""The ``load`` block of a model: what the user gave, and what timm, a hub or the file knows."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ def by_stage(jobs: Sequence[DueJob]) -> list[DueJob]:
 def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[DueJob]:
     """The jobs that are due in the project of the current folder; ``config`` overrides its keys.
 
-    Without ``arguments`` those of `all` are meant: a Snakefile that includes ours has as its default
-    target whatever rule comes first. One that renames our rules is asked for its own.
+    Without ``arguments`` those of `all` are meant: the default target of a Snakefile that includes
+    ours is whatever rule comes first. One that renames our rules is asked for its own.
     """
     if not Path("Snakefile").is_file():
         raise UserError(f"no Snakefile in {Path.cwd()}: run this in the project's folder")
