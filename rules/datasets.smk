@@ -4,16 +4,6 @@ MADE = [key for key, dataset in PLAN.datasets.items() if dataset.made]
 FOUND = [key for key in PLAN.datasets if key not in MADE]
 
 
-def own_tables(wildcards):
-    """What an index is made of, where a storage must bring it."""
-    return staged([wildcards.dataset], "own_tables")
-
-
-def own_folders(wildcards):
-    """The folders of a data set's images, where a storage must bring them."""
-    return staged([wildcards.dataset], "own_folders")
-
-
 rule make_dataset:
     """Data sets that come from code or from inside a package."""
     output:

@@ -94,6 +94,16 @@ def staged_images(wildcards):
     return staged(study_of(wildcards).view(view)["datasets"], "own_folders")
 
 
+def own_tables(wildcards):
+    """What an index is made of, where a storage must bring it."""
+    return staged([wildcards.dataset], "own_tables")
+
+
+def own_folders(wildcards):
+    """The folders of a data set's images, where a storage must bring them."""
+    return staged([wildcards.dataset], "own_folders")
+
+
 def copies_of(**files):
     """A function to the job's copies of the user's files, by the paths that the user gave them.
 
