@@ -51,6 +51,7 @@ rule find_dataset:
     """The index of a data set that lies in its folder, from its metadata alone."""
     input:
         downloads_of,
+        own=lambda wildcards: [ancient(path) for path in own_tables(wildcards)],
     output:
         f"{RESULTS}/datasets/{{dataset}}/index.parquet",
     log:
@@ -67,6 +68,7 @@ rule find_dataset:
         content=of_dataset("edited_table"),
         seed=PLAN.seed,
         code=code_of("find_dataset.py", of_dataset("module")),
+        copies=copies_of(own=own_tables),
     script:
         "../workflow/scripts/find_dataset.py"
 
@@ -75,6 +77,7 @@ rule find_images:
     """Every image of an index is there; where the data set allows it, missing ones are fetched."""
     input:
         rules.find_dataset.output[0],
+        own=lambda wildcards: [ancient(path) for path in own_folders(wildcards)],
     output:
         f"{RESULTS}/datasets/{{dataset}}/images.json",
     log:
@@ -93,5 +96,6 @@ rule find_images:
         content=lambda wildcards: PLAN.edited_images(wildcards.dataset),
         # no output of the rule: it must outlive the images that it is compared with
         contents=lambda wildcards: str(PLAN.image_record(wildcards.dataset)),
+        copies=copies_of(own=own_folders),
     script:
         "../workflow/scripts/find_images.py"

@@ -3,7 +3,10 @@
 import hashlib
 
 from stamp.config.registries import stress_changes
+from stamp.config.zoo import weight_files
 from stamp.core.code_digest import definition_digest
+
+STORAGE = getattr(workflow.storage_settings, "default_storage_provider", None)
 
 
 def downloads_of(wildcards):
@@ -103,6 +106,87 @@ def images_of(wildcards, view=None):
         return file if dataset.owned else ancient(file)
 
     return [found(name) for name in study_of(wildcards).view(view or wildcards.view)["datasets"]]
+
+
+def staged(names, part):
+    """The user's own tables or folders of images, where a storage must bring them to the jobs.
+
+    Without one, jobs read them where they are: their content is in params, and a folder of the
+    user's is no file that a module's prefix could be put before.
+    """
+    return [path for name in names for path in getattr(PLAN.datasets[name], part) if STORAGE]
+
+
+def check_storage():
+    """Refuse what a storage can't bring to the jobs, or not apart from something else."""
+    folders = {path for name in PLAN.datasets for path in staged([name], "own_folders")}
+    files = {
+        os.path.normpath(file)
+        for study in PLAN.studies.values()
+        for model in study.models.values()
+        for file in weight_files(model.load).values()
+    }
+    for path in sorted(files | folders):
+        if above := [one for one in folders if Path(one) in Path(path).parents]:
+            sys.exit(
+                f"stamp: {path}: lies in {above[0]}, which a storage brings whole: move it out"
+            )
+    for study in PLAN.studies.values():
+        if study.kinds or study.target_kinds:
+            sys.exit(
+                f"stamp: study '{study.name}': its metrics or analyses need extra outputs "
+                f"({', '.join(sorted({*study.kinds, *study.target_kinds}))}), which are kept beside "
+                "their manifests and not in a storage: leave those out, or run without a storage"
+            )
+
+
+if STORAGE:
+    check_storage()
+
+
+def staged_images(wildcards):
+    """The folders of a view's images that a storage must bring to the job."""
+    view = getattr(wildcards, "view", "source")
+    return staged(study_of(wildcards).view(view)["datasets"], "own_folders")
+
+
+def own_tables(wildcards):
+    """What an index is made of, where a storage must bring it."""
+    return staged([wildcards.dataset], "own_tables")
+
+
+def own_folders(wildcards):
+    """The folders of a data set's images, where a storage must bring them."""
+    return staged([wildcards.dataset], "own_folders")
+
+
+def copies_of(**files):
+    """A function to the job's copies of the user's files, by the paths that the user gave them.
+
+    Each argument is a function to the user's files, which are the last ones of the inputs in its
+    name. For params: what is a function of ``input`` makes no job due.
+    """
+
+    def found(wildcards, input):
+        copies = {}
+        for names, paths in files.items():
+            given = [input.get(name) or [] for name in names.split("_")]
+            local = [one for each in given for one in ([each] if isinstance(each, str) else each)]
+            named = paths(wildcards)
+            copies |= zip(named, map(str, local[len(local) - len(named) :]), strict=True)
+        return copies
+
+    return found
+
+
+def run_staged(script, **files):
+    """The params that let a rule run ``script``, in a storage's job on copies of the user's files."""
+    name = script if callable(script) else (lambda wildcards: script)
+    return {
+        "runs": lambda wildcards, input: "staged.py" if STORAGE else name(wildcards),
+        "runs_staged": lambda wildcards, input: name(wildcards),
+        "copies": copies_of(**files),
+    }
 
 
 def own_files(wildcards):

@@ -23,6 +23,7 @@ rule logits:
         mem_mb=memory(4000),
         runtime=minutes(240),
     params:
+        **run_staged(of_model("logits_script"), weights_further=own_files),
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
@@ -34,4 +35,4 @@ rule logits:
         script=of_model("logits_script"),
         code=code_of(of_model("logits_script"), of_model("module"), opener_of()),
     script:
-        "../workflow/scripts/{params.script}"
+        "../workflow/scripts/{params.runs}"

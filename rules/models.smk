@@ -58,6 +58,7 @@ rule finetune:
         mem_mb=memory(8000),
         runtime=minutes(1440),
     params:
+        **run_staged("finetune.py", initial=of_model("initial_weights")),
         load=of_model("load"),
         versions=of_model("versions"),
         task=of_study("task"),
@@ -70,7 +71,7 @@ rule finetune:
         ),
         code=code_of("finetune.py", of_model("module")),
     script:
-        "../workflow/scripts/finetune.py"
+        "../workflow/scripts/{params.runs}"
 
 
 rule backbone_embeddings:
@@ -97,6 +98,10 @@ rule backbone_embeddings:
         mem_mb=memory(4000),
         runtime=minutes(720),
     params:
+        **run_staged(
+            "backbone_embeddings.py",
+            weights=lambda wildcards: backbone_of(wildcards).backbone_weights,
+        ),
         load=lambda wildcards: backbone_of(wildcards).backbone_load,
         versions=lambda wildcards: backbone_of(wildcards).versions,
         files=digests_of(lambda wildcards: backbone_of(wildcards).backbone_weights),
@@ -105,7 +110,7 @@ rule backbone_embeddings:
         numerics=PLAN.inference.numerics,
         code=code_of("backbone_embeddings.py", opener_of(model=backbone_of)),
     script:
-        "../workflow/scripts/backbone_embeddings.py"
+        "../workflow/scripts/{params.runs}"
 
 
 rule probe:

@@ -38,6 +38,7 @@ rule thumbnails:
         view=rules.source_view.output[0],
         images=lambda wildcards: images_of(wildcards, "source"),
         pairs=files_of("pair_examples/{model}.json", model="models"),
+        own=lambda wildcards: [ancient(path) for path in staged_images(wildcards)],
     output:
         f"{RESULTS}/{{study}}/thumbnails.parquet",
     log:
@@ -48,13 +49,14 @@ rule thumbnails:
         mem_mb=memory(2000),
         runtime=minutes(30),
     params:
+        **run_staged("thumbnails.py", own=staged_images),
         border=lambda wildcards: PLAN.border(study_of(wildcards), "source"),
         content=lambda wildcards: PLAN.edited_images(
             *study_of(wildcards).view("source")["datasets"]
         ),
         code=code_of("thumbnails.py"),
     script:
-        "../workflow/scripts/thumbnails.py"
+        "../workflow/scripts/{params.runs}"
 
 
 rule page:

@@ -6,6 +6,7 @@ rule pixels:
     input:
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         images=images_of,
+        own=lambda wildcards: [ancient(path) for path in staged_images(wildcards)],
     output:
         pixels=f"{RESULTS}/{{study}}/pixels/{{view}}/{{preprocessing}}.npy",
         record=f"{RESULTS}/{{study}}/pixels/{{view}}/{{preprocessing}}.json",
@@ -20,6 +21,7 @@ rule pixels:
         mem_mb=memory(4000),
         runtime=minutes(240),
     params:
+        **run_staged("pixels.py", own=staged_images),
         preprocessing=lambda wildcards: PLAN.preprocessings[wildcards.preprocessing],
         border=lambda wildcards: PLAN.border(study_of(wildcards), wildcards.view),
         content=lambda wildcards: PLAN.edited_images(
@@ -27,4 +29,4 @@ rule pixels:
         ),
         code=code_of("pixels.py"),
     script:
-        "../workflow/scripts/pixels.py"
+        "../workflow/scripts/{params.runs}"

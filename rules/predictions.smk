@@ -45,6 +45,7 @@ rule predictions:
     input:
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         images=lambda wildcards: [] if model_of(wildcards).precomputed else images_of(wildcards),
+        own=lambda wildcards: [ancient(path) for path in staged_images(wildcards)],
         weights=weights_of,
         trained=trained_of,
         further=further_weights_of,
@@ -63,6 +64,7 @@ rule predictions:
         mem_mb=memory(4000),
         runtime=minutes(2880),
     params:
+        **run_staged(of_model("predictions_script"), own=staged_images, weights_further=own_files),
         load=of_model("load"),
         versions=of_model("versions"),
         files=digests_of(own_files),
@@ -79,4 +81,4 @@ rule predictions:
         script=of_model("predictions_script"),
         code=code_of(of_model("predictions_script"), of_model("module")),
     script:
-        "../workflow/scripts/{params.script}"
+        "../workflow/scripts/{params.runs}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,12 @@ import torch
 ARCH = "resnet18"
 ARGS = {"layers": [1, 1, 1, 1], "channels": [8, 16, 16, 24]}
 MEAN, STD = [0.45], [0.27]
+VIT_PROCESSOR = {
+    "image_processor_type": "ViTImageProcessor",
+    "size": 32,
+    "image_mean": [0.4, 0.5, 0.6],
+    "image_std": [0.2, 0.3, 0.4],
+}
 
 
 def network(classes: int, size: int) -> Any:
@@ -71,3 +78,20 @@ def write_outputs(path: Path, ids: list[str], values: np.ndarray, classes: list[
     table = pl.DataFrame({"image": ids, **columns})
     table.write_csv(path) if path.suffix == ".csv" else table.write_parquet(path)
     return path
+
+
+def vit_files(folder: Path, labels: dict[int, str], seed: int = 0) -> dict[str, bytes]:
+    """A small vision transformer of 32 pixels as a repository of the hub holds it."""
+    from stamp.models.torchvision_ops import declare_missing
+
+    declare_missing()
+    from transformers import ViTConfig, ViTForImageClassification
+
+    torch.manual_seed(seed)
+    config = ViTConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        image_size=32, patch_size=8, id2label=labels, initializer_range=0.5,
+    )  # fmt: skip
+    ViTForImageClassification(config).save_pretrained(folder)
+    found = {file.name: file.read_bytes() for file in folder.iterdir()}
+    return {**found, "preprocessor_config.json": json.dumps(VIT_PROCESSOR).encode()}

@@ -73,6 +73,7 @@ DIGITS = {
     "zoo": ["small_digits"],
     "statistics": {"permutations": 200, "resamples": 200},
 }
+ABOUT = {"title": "made", "licence": "none", "citation": "none", "access": "form"}
 DATASETS = {
     "small_phantom": {
         "adapter": "phantom",

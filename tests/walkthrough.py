@@ -91,6 +91,8 @@ def small_study(folder: Path) -> Path:
 PAGES: dict[str, Callable[[Path], Path]] = {
     "tutorial.md": fresh,
     "add-a-model.md": small_study,
+    "outputs-only.md": fresh,
+    "something-failed.md": fresh,
 }
 
 

@@ -153,11 +153,13 @@ def test_the_defaults_are_those_of_a_study() -> None:
 
 def test_the_import_is_light_and_offers_what_it_names() -> None:
     code = (
-        "import sys, stamp; heavy = {'torch', 'snakemake', 'polars', 'numpy', 'pydantic'};"
+        "import gc, sys; own = gc.get_threshold(); import stamp;"
+        "heavy = {'torch', 'snakemake', 'polars', 'numpy', 'pydantic'};"
         "assert not heavy & set(sys.modules);"
         "[getattr(stamp, name) for name in stamp.__all__];"
         "assert set(stamp.__all__) <= set(dir(stamp));"
-        "assert not {'torch', 'snakemake', 'matplotlib'} & set(sys.modules)"
+        "assert not {'torch', 'snakemake', 'matplotlib'} & set(sys.modules);"
+        "assert gc.get_threshold() == own"
     )
     folder = Path(stamp.__file__).parents[1]
     subprocess.run([sys.executable, "-c", code], check=True, cwd=folder)

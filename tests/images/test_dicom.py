@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from pydicom.data import get_testdata_file
 from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate
 from pydicom.pixels import apply_modality_lut, apply_windowing
@@ -436,3 +437,28 @@ def test_a_job_without_dicom_does_not_import_pydicom() -> None:
     folder = Path(dicom.__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("coded", "plain"),
+    [
+        ("MR_small_jpeg_ls_lossless.dcm", "MR_small.dcm"),
+        ("MR_small_jp2klossless.dcm", "MR_small.dcm"),
+        ("SC_rgb_jpeg_gdcm.dcm", "SC_rgb_rle.dcm"),
+    ],
+)
+def test_lossless_files_of_other_programs_show_what_their_twins_show(
+    coded: str, plain: str
+) -> None:
+    files = [get_testdata_file(name, download=False) for name in (coded, plain)]
+    one, other = (np.asarray(dicom.read(Path(str(file)))) for file in files)
+    assert len(np.unique(other)) >= 5
+    assert np.array_equal(one, other)
+
+
+def test_lossy_jpeg_of_twelve_bits_is_refused_with_the_package_that_would_read_it() -> None:
+    file = Path(str(get_testdata_file("JPGExtended.dcm", download=False)))
+    data = pydicom.dcmread(file)
+    assert (data.file_meta.TransferSyntaxUID, data.BitsStored) == (JPEGExtended12Bit, 12)
+    with pytest.raises(UserError, match=r"JPEG Extended.*pip install"):
+        dicom.read(file)

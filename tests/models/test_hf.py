@@ -11,16 +11,11 @@ from typing import Any
 
 import pytest
 from hub import LIBRARY, Hub
+from networks import VIT_PROCESSOR, vit_files
 
 REPO = "someone/small-vit"
 LABELS = {0: "cat", 1: "Dog", 2: "bird"}
 PIXELS = {"size": 32, "channels": 3, "interpolation": "bilinear"}
-PROCESSOR = {
-    "image_processor_type": "ViTImageProcessor",
-    "size": 32,
-    "image_mean": [0.4, 0.5, 0.6],
-    "image_std": [0.2, 0.3, 0.4],
-}
 # Loads a block by our loader, and the repository by transformers itself; prints both.
 PROGRAM = """
 import json, sys
@@ -56,22 +51,7 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small vision transformer as its repository holds it."""
-    import torch
-
-    from stamp.models.torchvision_ops import declare_missing
-
-    declare_missing()
-    from transformers import ViTConfig, ViTForImageClassification
-
-    torch.manual_seed(0)
-    config = ViTConfig(
-        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        image_size=32, patch_size=8, id2label=LABELS, initializer_range=0.5,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("vit")
-    ViTForImageClassification(config).save_pretrained(folder)
-    found = {file.name: file.read_bytes() for file in folder.iterdir()}
-    return {**found, "preprocessor_config.json": json.dumps(PROCESSOR).encode()}
+    return vit_files(tmp_path_factory.mktemp("vit"), LABELS)
 
 
 def asked(server: Hub, home: Path, classes: list[str], **block: Any) -> dict[str, Any]:
@@ -119,7 +99,7 @@ def test_a_mistake_names_the_repository_and_what_would_be_right(
         hub.push("someone/other", {**files, "config.json": b'{"model_type": "bert"}'})
         found = asked(hub, home, classes, hub="someone/other")
         assert "someone/other" in found["error"] and "\n" not in found["error"]
-        odd = json.dumps({**PROCESSOR, "image_processor_type": "OddImageProcessor"}).encode()
+        odd = json.dumps({**VIT_PROCESSOR, "image_processor_type": "OddImageProcessor"}).encode()
         hub.push("someone/odd", {**files, "preprocessor_config.json": odd})
         assert "OddImageProcessor" in asked(hub, home, classes, hub="someone/odd")["error"]
 

@@ -142,13 +142,14 @@ def test_a_project_may_be_its_configuration_and_a_module(command: Command, tmp_p
     assert "mine: logits 3, calibrate 1, score 1" in added.stdout
 
 
-def test_every_decoder_that_an_error_asks_for_is_in_an_extra() -> None:
+def test_every_decoder_that_an_error_asks_for_is_in_an_extra_unless_it_is_gpl() -> None:
     from stamp.images import dicom
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = {one.partition(">")[0] for one in extras["optional-dependencies"]["dicom"]}
     asked = {name for names in dicom.DECODERS.values() for name in names.split()}
-    assert asked <= named
+    assert asked - {"pylibjpeg-libjpeg"} <= named
+    assert "pylibjpeg-libjpeg" not in named  # GPL: a user's own decision
 
 
 def test_another_workflow_imports_ours_from_a_git_host(

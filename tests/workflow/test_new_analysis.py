@@ -1,57 +1,20 @@
-"""A new analysis is a folder and a line of the registry, and nothing else."""
+"""What the pages on adding an analysis, a metric and a data set say is enough, and is run."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 
-from project import Project
-
-TABLE = '''
-"""How many models a study has."""
-
 import polars as pl
+from page_edits import follow
+from project import ROOT, Project
 
-TABLE = {"models": pl.Int64}
-MODELS = {"model": pl.String}
-
-
-def table(data):
-    return pl.DataFrame({"models": [len(data.scores)]}, schema=TABLE)
-
-
-def models(data):
-    return data.scores.select("model")
-
-
-def sentence(table):
-    return f"{table['models'][0]} models."
-'''
-FIGURE = '''
-"""The number of models in words."""
-
-from stamp.report.plot import style
-
-
-def draw(table, models, texts):
-    figure, page = style.sheet(1.0)
-    style.write(page, 0.1, 0.1, f"{len(models)} models", style.BODY)
-    return figure
-'''
+DOCS = ROOT / "docs"
 
 
 def test_a_folder_and_a_line_in_the_registry_are_planned_and_run(project: Project) -> None:
-    stamp = project.folder / "workflow/scripts/stamp"
-    folder = stamp / "report/analyses/made_up"
-    folder.mkdir()
-    (folder / "__init__.py").touch()
-    (folder / "table.py").write_text(TABLE)
-    (folder / "figure.py").write_text(FIGURE)
-    (folder / "caption.rst").write_text("How many models there are.\n")
-    registry = stamp / "config/registries/analyses.py"
-    first = '    "ablation": Analysis(),\n'
-    assert registry.read_text().count(first) == 1
-    text = registry.read_text().replace(first, f'{first}    "made_up": Analysis(),\n')
-    registry.write_text(text)
+    assert len(follow(DOCS / "add-an-analysis.md", project.folder)) == 5
     assert project.plan() == Counter()
     project.edit("studies/small_phantom.yaml", lambda study: study.update(analyses=["made_up"]))
     added = ["analysis small_phantom made_up", "analysis_figure small_phantom made_up"]
@@ -62,3 +25,30 @@ def test_a_folder_and_a_line_in_the_registry_are_planned_and_run(project: Projec
     assert (results / "analyses/made_up.txt").read_text() == "4 models.\n"
     assert (results / "figures/made_up.png").stat().st_size > 1000
     assert project.plan() == Counter()
+
+
+def test_a_metric_of_the_page_is_listed_and_computed(project: Project) -> None:
+    assert len(follow(DOCS / "add-a-metric.md", project.folder)) == 3
+    told = project.stamp("metrics")
+    assert told.code == 0, told.text
+    assert "sure" in told.text.split()
+    code = (
+        "import numpy as np; from stamp.metrics.metrics import source_values;"
+        "from stamp.metrics.inputs import ScaledOutputs;"
+        "p = np.array([[.95, .05], [.6, .4], [.02, .98], [.5, .5]]);"
+        "labels = np.array([0, 0, 1, 1]);"
+        "outputs = ScaledOutputs.of(np.log(p), labels, 'multiclass', 1.0);"
+        "print(source_values(outputs)['sure'].value)"
+    )
+    library = str(project.folder / "workflow" / "scripts")
+    printed = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": library}, text=True,
+                             capture_output=True)  # fmt: skip
+    assert printed.stdout == "0.5\n", printed.stderr
+
+
+def test_a_data_set_of_the_page_is_made(project: Project) -> None:
+    assert len(follow(DOCS / "add-a-data-set.md", project.folder)) == 2
+    project.finish("results/datasets/tiles/index.parquet")
+    index = pl.read_parquet(project.result("datasets/tiles/index.parquet"))
+    assert (len(index), index["label"].n_unique(), index["split"].n_unique()) == (40, 2, 2)
+    assert all((project.folder / path).is_file() for path in index["path"])

@@ -18,6 +18,8 @@ DOCS = ROOT / "docs"
         # convolutions differ in their last digits between processors, and training makes much of it
         ("tutorial.md", 12, 0.3),
         ("add-a-model.md", 8, 0.0),
+        ("outputs-only.md", 4, 0.01),
+        ("something-failed.md", 4, 0.0),
     ],
 )
 def test_every_command_of_a_page_prints_what_the_page_shows(

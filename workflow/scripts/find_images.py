@@ -7,14 +7,16 @@ from stamp.config.contents import image_contents
 from stamp.core.artifacts import read_table, write_json
 from stamp.core.errors import run
 from stamp.data.download import complete
+from stamp.data.local_copies import LocalCopies
 
 
 def main(smk):
     params, name = smk.params, smk.wildcards.dataset
-    paths = read_table(smk.input[0], dataset=name)["path"].to_list()
+    copies = LocalCopies(dict(params.copies))
+    paths = [copies.here(path) for path in read_table(smk.input[0], dataset=name)["path"]]
     help = importlib.import_module(f"stamp.data.adapters.{params.adapter}").HELP
-    found = complete(name, paths, Path(params.root), params.url, params.access, help)
-    if params.content:
+    found = complete(name, paths, Path(copies.here(params.root)), params.url, params.access, help)
+    if params.content and not copies.places:  # a plan sees other files than copies
         image_contents.keep(paths, Path(params.contents), params.content[0])
     write_json(smk.output[0], found)
 

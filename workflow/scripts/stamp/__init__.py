@@ -4,7 +4,6 @@ The functions for use from Python (``docs/python.md``) are loaded when they are 
 ``import stamp`` imports no torch, no Snakemake and no NumPy.
 """
 
-import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +47,6 @@ _HOMES = {
     "stamp.stats.correlations.correlation_summary": ("CorrelationSettings",),
     "stamp.stats.regret": ("Regret", "Resampling", "regret"),
 }
-
-# Importing torch and timm makes some hundred thousand objects that live on; walking them again and
-# again for garbage is a quarter of the start-up of every job that runs a model.
-gc.set_threshold(100_000, 50, 100)
 
 
 def __getattr__(name: str) -> Any:

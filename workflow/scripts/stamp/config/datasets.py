@@ -144,6 +144,16 @@ class Dataset:
         """Whether its images are the user's own, who may replace them."""
         return self.adapter in fingerprints.OWN
 
+    @property
+    def own_tables(self) -> list[str]:
+        """The user's own files that the index is made of; none of other data sets."""
+        return fingerprints.own_tables(self.adapter, self.options, self.root)
+
+    @property
+    def own_folders(self) -> list[str]:
+        """The folder of the user's own images; none of other data sets."""
+        return fingerprints.own_folders(self.adapter, self.options, self.root)
+
     def edited_images(self, record: Path) -> str | None:
         """What stands for the content of the user's own images; None where nobody edits them."""
         return fingerprints.of_images(self.adapter, self.options, self.root, record)

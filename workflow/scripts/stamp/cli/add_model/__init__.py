@@ -1,7 +1,7 @@
 """Add models to a study's zoo file, after a forward pass of each and a dry run.
 
 A folder of ONNX, TorchScript or checkpoint files, a folder, `.npz` or table of outputs of many
-models, and a list of timm's names add all of them at once, by their names.
+models, and a list of names of timm or of the Hugging Face hub add all of them at once.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     kinds.add_argument("--timm", metavar="NAME", nargs="+", type=Place,
                        help="timm's names with tags (resnet50.a1_in1k), or a file")  # fmt: skip
+    kinds.add_argument("--hf", metavar="REPO", nargs="+", type=Place,
+                       help="classifiers of the Hugging Face hub (google/vit-base-patch16-224, "
+                       "with @ and a commit if wanted), or a file of them")  # fmt: skip
     kinds.add_argument("--torchxrayvision", metavar="WEIGHTS", help="densenet121-res224-all")
     kinds.add_argument("--checkpoint", metavar="FILE", type=Place,
                        help="weights of a timm architecture, or a folder of them")  # fmt: skip
@@ -73,7 +76,10 @@ def _about_the_model(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--file", type=Place, help="weights file of --timm, --torchxrayvision or --python"
     )
-    model.add_argument("--revision", help="commit of the hub's repository of --timm")
+    model.add_argument("--revision", help="commit of the hub's repository of --timm or --hf")
+    model.add_argument("--labels", type=mapping, metavar="YAML",
+                       help="classes of the study by the names in the id2label of --hf, where they "
+                       "differ: {Golden Retriever: dog}")  # fmt: skip
     model.add_argument("--output", metavar="NAME", help="of --onnx, where it has several")
     model.add_argument("--outputs", nargs="+", metavar="CLASS", help="its outputs, in order")
     model.add_argument("--probabilities", action=argparse.BooleanOptionalAction,
@@ -135,8 +141,8 @@ def _given(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     }
     told = {key: value for key, value in pixels.items() if value is not None}
     names = (
-        "arch", "arch_args", "prefix", "file", "revision", "output", "outputs", "parameters",
-        "mean", "std",
+        "arch", "arch_args", "prefix", "file", "revision", "labels", "output", "outputs",
+        "parameters", "mean", "std",
     )  # fmt: skip
     given: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     given |= {"probabilities": arguments.probabilities, "preprocessing": told}

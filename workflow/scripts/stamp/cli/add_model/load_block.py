@@ -1,4 +1,4 @@
-"""The ``load`` block of a model: what the user gave, and what timm or the file itself knows."""
+"""The ``load`` block of a model: what the user gave, and what timm, a hub or the file knows."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ def _timm(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
         "name": name,
         "preprocessing": {**own, **told.pop("preprocessing", {})},
     }
+
+
+def _hf(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
+    from stamp.models.loaders.hf import published
+
+    repo, _, revision = name.removeprefix("hf:").partition("@")
+    for key in ("mean", "std", "probabilities"):
+        if key in told:
+            raise UserError(f"--{key} is not for --hf: its own processor says how pixels are made")
+    made, commit = published(repo, told.pop("revision", None) or revision or None)
+    own = {**made.settings, **told.pop("preprocessing", {})}
+    return {"source": "hf", "hub": repo, "revision": commit, "preprocessing": own}
 
 
 def _xray(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
@@ -92,6 +104,7 @@ def _logits(name: str, told: Block, pixels: Mapping[str, Any]) -> Block:
 
 BLOCKS = {
     "timm": _timm,
+    "hf": _hf,
     "torchxrayvision": _xray,
     "checkpoint": _checkpoint,
     "torchscript": _torchscript,

@@ -25,8 +25,8 @@ IDS = ("image", "images", "ids")  # names of the array with the images' ids in a
 
 
 def key_of(value: str) -> str:
-    """A model's key from a file's or a timm name: what a zoo can't have becomes a hyphen."""
-    path = Path(value)
+    """A model's key from a file's or a hub's name: what a zoo can't have becomes a hyphen."""
+    path = Path(value.partition("@")[0].removeprefix("hf:"))
     known = {ending for endings in FILES.values() for ending in endings}
     stem = path.stem if path.suffix.lower() in known else path.name
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._") or "model"
@@ -50,7 +50,7 @@ def separated(kind: str, value: str | Sequence[str], only_tried: bool) -> Iterat
     Outputs of many models in one file are written to a folder beside it, one file per model, which
     goes away if what is done with them fails or is ``only_tried``.
     """
-    if kind == "timm":
+    if kind in ("timm", "hf"):
         yield _tags([str(one) for one in value])
         return
     path = Path(str(value))

@@ -42,6 +42,7 @@ def _model(add: Callable[..., Any]) -> None:
     add("--load", type=Path, help="YAML: a load block, or a zoo's file with --model")
     add("--model", help="the model of the zoo's file or of the study, or a name for the card")
     add("--timm", metavar="NAME", help="a timm architecture, with --file or the hub's weights")
+    add("--hf", metavar="REPO", help="a classifier of the Hugging Face hub, with @ and a commit")
     add("--checkpoint", metavar="FILE", type=Place, help="weights of the timm architecture --arch")
     add(
         "--torchscript",

@@ -12,6 +12,7 @@ import polars as pl
 
 from stamp.cli import one_model, trained_on
 from stamp.cli.add_model.load_block import load_block
+from stamp.cli.add_model.several import key_of
 from stamp.cli.check_data.description import class_names
 from stamp.cli.check_data.labels import check_columns
 from stamp.cli.data_argument import Named, of_argument, read_options
@@ -39,6 +40,7 @@ OF_RUN = ("file", "size", "channels", "probabilities", "arch", "arch_args", "mea
 UNUSED = {
     "load": ("probabilities", "arch", "arch_args", "mean", "std"),
     "timm": ("probabilities", "arch", "arch_args", "mean", "std"),
+    "hf": ("file", "size", "channels", "probabilities", "arch", "arch_args", "mean", "std"),
     "logits": ("file", "size", "channels", "arch", "arch_args", "mean", "std"),
     "checkpoint": ("file", "probabilities"),
     "torchscript": ("file", "arch", "arch_args"),
@@ -162,6 +164,9 @@ def _model(arguments: argparse.Namespace, kind: str) -> Candidate:
             return found
         block = {**found.load, "preprocessing": {**found.load.get("preprocessing", {}), **pixels}}
         return Candidate(found.key, block, found.trained_on)
+    if arguments.hf is not None:
+        block = load_block("hf", arguments.hf, {}, {})
+        return Candidate(arguments.model or key_of(arguments.hf), block)
     if arguments.timm is None:
         return _in_file(arguments, kind)
     if arguments.size is None:

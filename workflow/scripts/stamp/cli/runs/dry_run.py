@@ -54,6 +54,8 @@ STAGES = (
     "index_page",
 )
 
+NO_SUCH_RULE = "No rule to produce all"
+
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
@@ -112,18 +114,17 @@ def by_stage(jobs: Sequence[DueJob]) -> list[DueJob]:
 
 
 def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[DueJob]:
-    """The jobs that are due in the project of the current folder; ``config`` overrides its keys."""
+    """The jobs that are due in the project of the current folder; ``config`` overrides its keys.
+
+    Without ``arguments`` those of `all` are meant: the default target of a Snakefile that includes
+    ours is whatever rule comes first. One that renames our rules is asked for its own.
+    """
     if not Path("Snakefile").is_file():
         raise UserError(f"no Snakefile in {Path.cwd()}: run this in the project's folder")
     overrides = ["--config", *config] if config else []
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "--nolock", "--cores", "1"]
-    done = subprocess.run(
-        [*command, *_plain_profile(), *arguments, *overrides],
-        env={**os.environ, "NO_COLOR": "1"},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    done = _asked(*(arguments or ("all",)), *overrides)
+    if not arguments and NO_SUCH_RULE in done.stdout:
+        done = _asked(*overrides)
     if done.returncode:
         said = [line for line in done.stdout.splitlines() if line.startswith("stamp: ")]
         if said:
@@ -131,6 +132,18 @@ def dry_run(*arguments: str, config: Sequence[str] = ()) -> list[DueJob]:
         last = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         raise UserError(f"snakemake --dry-run fails: {last[-1] if last else 'it says nothing'}")
     return read(done.stdout)
+
+
+def _asked(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A dry run of Snakemake with these arguments."""
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--nolock", "--cores", "1"]
+    return subprocess.run(
+        [*command, *_plain_profile(), *arguments],
+        env={**os.environ, "NO_COLOR": "1"},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def _plain_profile() -> list[str]:

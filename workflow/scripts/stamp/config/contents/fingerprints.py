@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,27 @@ def of_images(adapter: str, options: Mapping[str, Any], root: str, record: Path)
     ``record`` is where the job that found them put what they held.
     """
     return _images(adapter, json.dumps(options, sort_keys=True), root, record)
+
+
+def own_tables(adapter: str, options: Mapping[str, Any], root: str) -> list[str]:
+    """The user's own files that an index is made of: tables, or the folder whose names it lists.
+
+    A table that lies in the folder of the images is there with it.
+    """
+    if adapter not in OWN:
+        return []
+    module, (folder,) = _adapter(adapter), own_folders(adapter, options, root)
+    if not hasattr(module, "tables"):
+        return [folder]
+    tables = [os.path.normpath(table) for table in module.tables(options, Path(root))]
+    return [folder if Path(table).is_relative_to(folder) else table for table in tables]
+
+
+def own_folders(adapter: str, options: Mapping[str, Any], root: str) -> list[str]:
+    """The folder that a user's own images are below."""
+    if adapter not in OWN:
+        return []
+    return [os.path.normpath(Path(root, str(options.get("images", "."))))]
 
 
 @cache

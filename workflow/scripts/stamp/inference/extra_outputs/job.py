@@ -24,7 +24,8 @@ class ExtraOutputsJob:
     """One model, one view (the source, or all targets), and the kinds that are wanted.
 
     ``known`` says how each kind is made. ``params`` has what decides every kind, see ``DECIDES``.
-    ``files`` are those that the model is read from. ``execution`` is called when the model is loaded.
+    ``files`` are those that the model is read from. ``execution`` is called when the model is
+    loaded.
     """
 
     model: str

@@ -95,6 +95,13 @@ def load(block: Mapping[str, Any], classes: Sequence[str], weights: Path | None)
     return LoadedModel(module, pixels.mean, pixels.std, missing, origin=hub_record(path))
 
 
+def published(hub: str, revision: str | None) -> tuple[Pixels, str]:
+    """The pixels that a repository's processor makes, and the commit that says so."""
+    what, pinned = f"'{hub}'", {"revision": revision} if revision else {}
+    file = located({"hub": hub, **pinned, "hub_file": PROCESSOR}, what)
+    return processed(_read(file), what), hub_record(file)["revision"]
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text()))
