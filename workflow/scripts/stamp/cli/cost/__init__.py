@@ -12,8 +12,10 @@ from typing import Any
 HELP = "tell what studies will download, write and compute, before they run"
 EXAMPLE = "cost medical natural"
 TFLOPS = 10.0  # reached by one GPU, in trillions of operations per second
-COLUMNS = ("study", "models", "downloads", "pixel caches", "logits", "extra outputs at most")
-COLUMNS += ("forward passes", "training passes", "GPU hours")
+COLUMNS = (
+    *("study", "models", "downloads", "pixel caches", "logits", "extra outputs at most"),
+    *("forward passes", "training passes", "GPU hours"),
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
