@@ -160,7 +160,10 @@ def minutes(number):
 
 
 def batch_size(wildcards, resources):
-    """How many images a model is run on at a time: as `resources`, it is no reason to run again."""
+    """How many images a model is run on at a time.
+
+    With `resources` among the arguments, Snakemake does not compare it with an earlier run.
+    """
     return PLAN.inference.batch
 
 

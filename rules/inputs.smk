@@ -255,8 +255,11 @@ def target_decoding_of(wildcards):
     return {view: decoding_of(view)(wildcards) for view in study_of(wildcards).cached_targets}
 
 
-def streamed_models(wildcards):
-    """The models that share a streaming job, each with what decides its predictions."""
+def streamed_models(wildcards, output):
+    """The models that share a streaming job, each with what decides its predictions.
+
+    With `output` among the arguments, Snakemake does not compare what it gives with an earlier run.
+    """
     found = {}
     for name, model in study_of(wildcards).streamed_together(wildcards.preprocessing).items():
         weights = [model.weights] if model.weights else []
@@ -290,7 +293,7 @@ def stream_of(wildcards):
     if not model.streams_with_others:
         return []
     key = model.streamed_preprocessing.key
-    return ancient(f"{RESULTS}/{wildcards.study}/streams/{wildcards.view}/{key}.json")
+    return f"{RESULTS}/{wildcards.study}/streams/{wildcards.view}/{key}.json"
 
 
 def temperature_of(wildcards):

@@ -4,17 +4,12 @@
 rule stream:
     """A streamed target's images decoded once for several models of one preprocessing.
 
-    It runs those that lack predictions and leaves what it computes where their own jobs resume.
-    Its record is an `ancient` input of theirs: when a model is added, no other one runs again.
+    What it computes lies where the models' own jobs resume. The models are no reason to run it
+    again: one that is added later finds the record there, and runs alone.
     """
     input:
         view=f"{RESULTS}/{{study}}/views/{{view}}.parquet",
         images=images_of,
-        weights=lambda wildcards: [
-            ancient(file)
-            for one in streamed_models(wildcards).values()
-            for file in [*one["weights"], *one["further"]]
-        ],
     output:
         f"{RESULTS}/{{study}}/streams/{{view}}/{{preprocessing}}.json",
     log:
@@ -29,13 +24,13 @@ rule stream:
         mem_mb=memory(8000),
         runtime=minutes(2880),
     params:
-        models=streamed_models,
         shared=streamed_settings,
+        models=streamed_models,
         folder=lambda wildcards, output: f"{RESULTS}/{wildcards.study}/predictions/{wildcards.view}",
         most=lambda wildcards, output: PLAN.inference.streamed_models,
         batch=batch_size,
         numerics=PLAN.inference.numerics,
-        code=code_of("stream.py"),
+        code=code_of("predictions.py"),
     script:
         "../workflow/scripts/stream.py"
 

@@ -207,9 +207,7 @@ def test_a_run_that_was_stopped_goes_on_after_the_last_part_it_kept(
 def test_what_was_kept_of_another_run_or_is_damaged_is_not_taken_up(
     view: Path, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
-    weights = "b" if harm == "other weights" else "a"
-    made_from = {"weights": weights}
-    straight = run(view, np.arange(7), monkeypatch, made_from=made_from).read_bytes()
+    straight = run(view, np.arange(7), monkeypatch).read_bytes()
     interrupted(view, monkeypatch, after=20, made_from={"weights": "a"})
     rows, record = (view.parent / name for name in unfinished(view))
     if harm == "no record":
@@ -222,7 +220,8 @@ def test_what_was_kept_of_another_run_or_is_damaged_is_not_taken_up(
         for file in view.parent.glob(".predictions*.sample.*"):
             file.unlink()
     seen = watched(monkeypatch)
-    target = run(view, np.arange(7), monkeypatch, made_from=made_from)
+    weights = "b" if harm == "other weights" else "a"
+    target = run(view, np.arange(7), monkeypatch, made_from={"weights": weights})
     assert target.read_bytes() == straight
     assert len(seen) == 25 and unfinished(view) == []
 

@@ -128,31 +128,23 @@ def test_no_more_models_than_told_are_in_a_pass(
     assert set(decoded.values()) == {2} and sorted(loads) == list("uvwx")
 
 
-def test_only_models_without_their_predictions_are_run(
+def test_a_model_that_would_be_alone_is_left_to_its_own_job(
     tmp_path: Path, streamed: StreamedTarget, loads: dict, decoded: Counter[str]
 ) -> None:
-    models = [model(tmp_path, name) for name in NAMES]
-    for own in models[:2]:
-        finish(own, streamed)
-    loads.clear()
-    decoded.clear()
-    stream_together(models, streamed, CPU, most=4)
-    assert not loads and not decoded  # z would be alone: its own job runs it
-    stream_together([*models, model(tmp_path, "w")], streamed, CPU, most=4)
-    assert sorted(loads) == ["w", "z"] and set(decoded.values()) == {1}
+    stream_together([model(tmp_path, "x")], streamed, CPU, most=4)
+    stream_together([model(tmp_path, name) for name in NAMES], streamed, CPU, most=1)
+    assert not loads and not decoded
 
 
-def test_predictions_made_from_something_else_are_made_again(
+def test_rows_made_from_something_else_are_not_taken_up(
     tmp_path: Path, streamed: StreamedTarget, loads: dict
 ) -> None:
-    for name in NAMES:
-        finish(model(tmp_path, name), streamed)
-    loads.clear()
-    others = [model(tmp_path, name) for name in NAMES]
-    for own in others[:2]:
-        own.params["code"] = "2"
-    stream_together(others, streamed, CPU, most=4)
-    assert sorted(loads) == ["x", "y"]
+    stream_together([model(tmp_path, name) for name in "xy"], streamed, CPU, most=4)
+    x, y = (model(tmp_path, name) for name in "xy")
+    x.params["code"] = "2"
+    finish(x, streamed)
+    finish(y, streamed)
+    assert (loads["x"].seen, loads["y"].seen) == (COUNT, 0)
 
 
 def test_a_killed_pass_goes_on_after_the_last_part_that_each_model_kept(

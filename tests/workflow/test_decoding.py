@@ -90,9 +90,7 @@ def test_a_model_that_shares_a_stream_runs_alone_when_it_is_added(
     assert other.plan(*outputs(other, "a", "b", "big")) == jobs()
     other.edit(f"zoo/{STUDY}.yaml", lambda zoo: zoo.update(c=entry("c")))
     wanted = outputs(other, "a", "b", "big", "c")
-    stream = f"stream {STUDY} far {SIZE}-gray-bilinear"
     assert other.plan(*wanted) == jobs(
-        stream,
         f"predictions {STUDY} far c",
         [f"logits {STUDY} {view} c" for view in ("source", "uci")],
     )

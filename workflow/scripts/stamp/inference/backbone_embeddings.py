@@ -41,7 +41,7 @@ def extract_embeddings(
     """Run a backbone over the pixels of a view and write its embeddings [images, width]."""
     device = execution.device
     loaded = LoadedModel(backbone.module, backbone.mean, backbone.std)
-    forward = fitting_forward(loaded, execution)
+    forward = fitting_forward(loaded, execution, cache.shape[1] * cache.shape[2])
     made_from = {f"weights_{key}": value for key, value in backbone.origin.items()}
     common = {
         "ids": ids_digest(cache.ids),

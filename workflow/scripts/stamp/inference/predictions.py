@@ -71,7 +71,6 @@ class StreamedTarget:
             "how": str(self.preprocessing),
             "among": self.among.tolist(),
             "border": self.border,
-            "ids": self.ids[1],
         }
         return key_of({**made_from, **how})
 
@@ -148,10 +147,9 @@ class PredictionRun:
             "ids": digest,
             **described(task.loaded, self.count, execution),
             "columns": ",".join(PREDICTION_COLUMNS),
-            "made_from": streamed.key_with(task.made_from),
         }
         told = {name: str(value) for name, value in self.card.items()}
-        key = key_of({**told, "batch": execution.batch})
+        key = streamed.key_with({**task.made_from, **told, "batch": execution.batch})
         self.rows = ResumableRows(task.target, key, len(PREDICTION_COLUMNS))
         self.sample = SampledLogits.beside(self.rows, task.target, streamed)
         self.held: list[np.ndarray] = []
@@ -164,7 +162,8 @@ class PredictionRun:
 
     def load(self, execution: Execution) -> None:
         """Bring the model to its device."""
-        self.forward = fitting_forward(self.task.loaded, execution)
+        pixels = self.streamed.preprocessing.size**2
+        self.forward = fitting_forward(self.task.loaded, execution, pixels)
 
     def take(self, start: int, images: torch.Tensor) -> int:
         """Predict a batch if it is the next one for this model; how many images that were."""

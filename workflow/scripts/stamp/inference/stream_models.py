@@ -2,7 +2,7 @@
 
 Nothing is written but the parts that each model keeps: its own job takes them up and ends in its
 file, as it does after a kill. So each model's predictions remain one job's, and a model that is
-added later is the only one that is run.
+added later is the only one that is run, by its own job.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stamp.core.artifacts import array_metadata
 from stamp.core.errors import UserError
 from stamp.core.progress import note
 from stamp.inference.logits import Execution, metadata_of
@@ -41,12 +40,6 @@ class StreamedModel:
             "weights": list(self.files.digests.values()),
         }
 
-    def is_there(self, streamed: StreamedTarget) -> bool:
-        """Whether its file holds these predictions already."""
-        if not self.target.is_file():
-            return False
-        return array_metadata(self.target).get("made_from") == streamed.key_with(self.made_from)
-
     def run(self, streamed: StreamedTarget, execution: Execution) -> PredictionRun:
         """The loaded model, at the point of the target that it has come to."""
         load, classes = self.params["load"], self.params["classes"]
@@ -60,13 +53,12 @@ class StreamedModel:
 def stream_together(
     models: Sequence[StreamedModel], streamed: StreamedTarget, execution: Execution, most: int
 ) -> None:
-    """Run the models that lack predictions, up to ``most`` in each pass over the images.
+    """Run models as far as they have not come, up to ``most`` in each pass over the images.
 
     One that would be alone in a pass is left to its own job, and so is one that fails: its own job
     says why.
     """
-    due = [model for model in models if not model.is_there(streamed)]
-    for group in _groups(due, most):
+    for group in _groups(models, most):
         if len(group) == 1:
             continue
         mistakes = stream(list(_loaded(group, streamed, execution)), streamed, execution)
