@@ -87,7 +87,7 @@ def groups(data: AnalysisData) -> dict[str, list[Any]]:
     tried = set(data.metrics["metric"].unique())
     found: dict[str, list[Any]] = {}
     for one in METRICS:
-        if one.name in tried:
+        if one.name in tried and not one.unavailable:
             found.setdefault(one.group, []).append(one)
     return found
 
