@@ -266,6 +266,7 @@ METRICS = (
 )
 
 
-def metrics_of(task: str) -> list[Metric]:
-    """The metrics of single models that a task has."""
-    return [metric for metric in METRICS if task in metric.tasks and metric.of_one_model]
+def metrics_of(task: str, stress_tests: bool = True) -> list[Metric]:
+    """The metrics of single models that a task has, with or without those of stress tests."""
+    found = [metric for metric in METRICS if task in metric.tasks and metric.of_one_model]
+    return [metric for metric in found if stress_tests or not metric.of_stress_tests]
