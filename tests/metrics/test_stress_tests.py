@@ -16,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 from stamp.core.artifacts import ids_digest, write_json
+from stamp.core.errors import UserError
 from stamp.images.pixel_cache import PixelCache
 from stamp.inference.extra_outputs.manifest import write_manifest, write_precomputed
 from stamp.inference.extra_outputs.output_files import OutputFiles
@@ -246,6 +247,11 @@ def test_a_model_of_precomputed_logits_has_a_reason_and_no_value(tmp_path: Path)
     assert table["metric"].to_list() == ["stress_stability", "stress_metric"]
     assert table["value"].null_count() == 2
     assert all("precomputed" in reason for reason in table["reason"])
+
+
+def test_a_pool_without_labels_is_told_by_its_split(made: Callable[..., StressOutputs]) -> None:
+    with pytest.raises(UserError, match="no image of the pairs of the split 'val' is labeled"):
+        made(Small(), "multiclass", split="val")
 
 
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])

@@ -69,10 +69,8 @@ def metric_table(
     be had, and every metric of a degenerate model, has a row with the reason. Those of stress tests
     have a table of their own, see ``metrics.stress_tests``.
     """
-    known = metrics_of(source.task)
-    if wanted is not None:
-        known = [one for one in metrics_of(source.task, optional=True) if one.name in wanted]
-    known = [one for one in known if not one.of_stress_tests]
+    known = metrics_of(source.task, optional=wanted is not None, stress_tests=False)
+    known = [one for one in known if wanted is None or one.name in wanted]
     rows = MetricRows(DEGENERATE if extra is not None and extra.degenerate else "")
     _add_source(rows, source, extra, [one for one in known if not one.of_target])
     names = [one.name for one in known if one.of_target]

@@ -388,7 +388,8 @@ METRICS = (
 )
 
 
-def metrics_of(task: str, optional: bool = False) -> list[Metric]:
+def metrics_of(task: str, optional: bool = False, stress_tests: bool = True) -> list[Metric]:
     """The metrics of a task that the rule ``metrics`` computes, each of one model."""
     own = [one for one in METRICS if one.rule == "metrics" and one.of_one_model]
-    return [one for one in own if task in one.tasks and (optional or not one.optional)]
+    own = [one for one in own if task in one.tasks and (optional or not one.optional)]
+    return [one for one in own if stress_tests or not one.of_stress_tests]

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from stamp.core.artifacts import ids_digest
+from stamp.core.errors import UserError
 from stamp.images.pixel_cache import JoinedCaches
 from stamp.images.view_pixels import Pixels
 from stamp.inference.extra_outputs.seeding import seed_of
@@ -70,6 +71,9 @@ class SelectedImages:
         if split is not None:
             chosen &= (view["split"] == split).fill_null(False).to_numpy()
         rows = np.flatnonzero(chosen)[:count]
+        if not len(rows):
+            where = "" if split is None else f" of the split '{split}'"
+            raise UserError(f"stress: no image of the pairs{where} is labeled")
         return cls(cache, view["image"].to_list(), rows, NO_PAIRS, NO_PAIRS)
 
     @classmethod
