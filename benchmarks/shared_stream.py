@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -72,7 +74,7 @@ def measured(streamed: StreamedTarget, groups: list[list[PredictionRun]]) -> tup
 
 def main() -> list[Row]:
     """Decodes per model, and images a second of CPU time, together over one at a time."""
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, redirect_stderr(StringIO()):  # progress bars
         folder = Path(name)
         streamed = write_target(folder)
         measured(streamed, [[run] for run in runs(folder, streamed)[:1]])  # warm

@@ -214,3 +214,44 @@ def test_torch_s_compiler_is_imported_when_something_compiles_and_not_before() -
         [sys.executable, "-c", COMPILER], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("side", "batch", "size"), [(48, 128, 128), (224, 128, 20), (224, 7, 7)])
+def test_a_cpu_takes_large_images_a_few_at_a_time(side: int, batch: int, size: int) -> None:
+    loaded = LoadedModel(Fixed([0.0]), (0.5,), (0.5,))
+    execution = logits.Execution("cpu", batch=batch)
+    assert logits.fitting_forward(loaded, execution, side**2).size == size
+
+
+def test_switches_that_change_numbers_are_off_unless_asked_for(
+    tmp_path: Path, cache: PixelCache
+) -> None:
+    flags = torch.backends.cuda.matmul, torch.backends.cudnn
+    loaded, metadata = LoadedModel(Fixed([0.0, 1.0, 2.0]), (0.5,), (0.5,)), {"model": "m"}
+    for on in (True, False):
+        numerics = dict.fromkeys(["tf32", "cudnn_benchmark"], True) if on else {}
+        target = tmp_path / f"{on}.safetensors"
+        execution = logits.Execution("cpu", numerics=numerics)
+        logits.extract_logits(
+            target, cache, loaded, CLASSES, {**metadata, "view": "source"}, execution
+        )
+        assert [each.allow_tf32 for each in flags] == [on, on]
+        assert torch.backends.cudnn.benchmark == on
+        told = array_metadata(target).get("numerics")
+        assert told == ("cudnn_benchmark tf32" if on else None)
+
+
+def test_a_model_is_compiled_where_the_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[nn.Module] = []
+
+    def compile_(module: nn.Module) -> nn.Module:
+        compiled.append(module)
+        return module
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    loaded = LoadedModel(Fixed([0.0]), (0.5,), (0.5,))
+    for numerics, count in (({}, 0), ({"compile": True}, 1)):
+        execution = logits.Execution("cpu", numerics=numerics)
+        forward = logits.fitting_forward(loaded, execution, 16)
+        assert forward(torch.zeros(3, 4, 4, 1, dtype=torch.uint8)).shape == (3, 1)
+        assert len(compiled) == count
