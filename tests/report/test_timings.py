@@ -44,6 +44,8 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
     write_json(
         manifest, {"extra_outputs": {"flip": entry, "mc_dropout": {"reason": "no dropout layer"}}}
     )
+    tests = tmp_path / "stress.json"
+    write_json(tests, {"extra_outputs": {"blur": {**entry, "forwarded": 500}}})
     job = SimpleNamespace(
         params=SimpleNamespace(models=["m"], views=["source", "far"], forwarded=forwarded),
         wildcards=SimpleNamespace(study="s"),
@@ -53,6 +55,7 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
             agreement_on_the_line=measured(tmp_path / "lines.tsv", 9.0),
             extra_outputs=[manifest],
             target_embeddings=[],
+            stress_tests=[tests],
             **{
                 name: [measured(tmp_path / f"{name}.tsv", 0.5)]
                 for name in ("calibrate", "score", "metrics", "projection_norm")
@@ -71,6 +74,7 @@ def test_every_job_of_a_study_is_a_row(tmp_path: Path) -> None:
         (None, "agreement_on_the_line", None, 0, 9.0),
         ("m", "projection_norm", None, 0, 0.5),
         ("m", "extra_outputs", "flip", 10, 1.5),
+        ("m", "stress_tests", "blur", 500, 1.5),
     ]
 
 
