@@ -457,3 +457,26 @@ def test_the_papers_study_reads_targets_as_the_paper_does(monkeypatch: pytest.Mo
     assert theirs.contaminated == ours.contaminated, "other labels are no other images"
     assert theirs.relabelled == ours.relabelled == ["rsna"]
     assert theirs.statistics.mixed and theirs.statistics.selections == ours.statistics.selections
+
+
+def test_an_expected_class_mix_is_of_the_studys_classes_and_multiclass(files: dict) -> None:
+    target = files["studies/small_digits.yaml"]["targets"]["uci"]
+    target["class_mix"] = {"all": {"7": 2, "1": 0.5}}
+    assert digits(files).class_mix == {"uci": {"all": {"1": 0.5, "7": 2}}}
+    target["class_mix"] = {"all": {"11": 1}}
+    said = mistake(files, studies=["small_digits"])
+    assert "targets.uci.class_mix.all" in said and "'11'" in said
+    del target["class_mix"]
+    target = files["studies/small_phantom.yaml"]["targets"]["external"]
+    target["class_mix"] = {"all": {"Edema": 1}}
+    assert "targets.external.class_mix" in mistake(files) and "multiclass" in mistake(files)
+
+
+def test_what_models_were_pretrained_on_is_told_where_it_differs(files: dict) -> None:
+    study = digits(files)
+    assert {said["pretraining"] for said in study.described_models.values()} == {"none"}
+    assert study.texts["pretraining"] == {}
+    zoo = next(value for key, value in files.items() if key.startswith("zoo/") and "digits" in key)
+    first = next(iter(zoo))
+    zoo[first]["pretraining"] = "in1k"
+    assert digits(files).texts["pretraining"][first] == "in1k"

@@ -248,7 +248,7 @@ def test_restricted_targets_are_scored_on_their_classes_and_so_is_the_source(don
     row = table.filter(
         (pl.col("filter") == "all")
         & (pl.col("outcome") == "imagenet_a")
-        & (pl.col("predictor") == "source_metric")
+        & (pl.col("predictor") == "source_matched")
     )
     expected = spearmanr(wide["source:imagenet_a"], wide["imagenet_a"])[0]
     assert row["rho"][0] == pytest.approx(expected, nan_ok=True)

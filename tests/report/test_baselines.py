@@ -20,7 +20,9 @@ from stamp.metrics.value import COLUMNS
 from stamp.report import outcomes
 from stamp.report.analyses.baselines import figure
 from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analyses.regret import table as regrets
 from stamp.report.analysis import AnalysisData, nothing
+from stamp.stats.correlations.noisy_control import SimulationSettings, partial_given_noisy_control
 
 
 def test_all_predictors_are_compared_over_the_models_that_have_all_of_them() -> None:
@@ -204,3 +206,25 @@ def test_the_figure_has_every_predictor_and_outcome() -> None:
     assert "the 90 % percentile interval" in " ".join(words)
     empty = figure.draw(nothing(baselines.TABLE, "no targets"), table, texts)
     assert any("no targets" in text.get_text() for axes in empty.axes for text in axes.texts)
+
+
+def test_each_common_predictor_has_what_it_adds_to_the_source_metric() -> None:
+    data = study()
+    table = baselines.table(data).filter(models="declared", outcome="far")
+    rows = {row["predictor"]: row for row in table.iter_rows(named=True)}
+    keep = [at for at in range(12) if at not in (3, 11)]  # without DoC, and excluded
+    source, truth = (
+        outcomes.values(data.outcomes, name, MODELS)[keep] for name in ("source", "far")
+    )
+    errors = np.full(len(keep), 0.01)
+    wanted = SimulationSettings(seed=data.seed)
+    doc = baselines.metric_values(data, "doc", "far", MODELS)[keep]
+    found = partial_given_noisy_control(doc, truth, source, errors, wanted)
+    assert rows["doc"]["partial"] == pytest.approx(found.rho)
+    assert rows["doc"]["corrected"] == pytest.approx(found.corrected)
+    assert rows["doc"]["corrected_low"] == pytest.approx(found.low)
+    assert rows["doc"]["corrected_holm"] >= rows["doc"]["corrected_p"]
+    assert rows["source_metric"]["partial"] is None
+    lost = regrets.table(data).filter(outcome="far", predictor="doc")
+    assert rows["doc"]["regret_5"] == pytest.approx(lost.filter(k=5)["regret"][0])
+    assert rows["doc"]["regret_all"] == pytest.approx(lost.filter(k=10)["regret"][0])

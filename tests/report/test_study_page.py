@@ -17,9 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from stamp.report import comparability
 from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analyses.regret import table as regrets
 from stamp.report.analyses.robustness.table import MODELS
-from stamp.report.analysis import nothing
+from stamp.report.analysis import frame, nothing
 from stamp.report.page.answer import Answer, Track, answer, standing
 from stamp.report.page.last_lines import last_lines, study_lines
 from stamp.report.page.render import index_html, study_html, summary
@@ -366,3 +368,30 @@ def test_a_page_without_targets_shows_what_breaks_each_model() -> None:
 def test_a_page_of_a_study_without_stress_tests_has_no_such_section() -> None:
     html = study_html(made_up_page.page())
     assert 'id="robustness"' not in html and "robustness" not in data_of(html)["charts"]
+
+
+def test_models_of_different_pretraining_are_shown_apart_with_a_warning() -> None:
+    kinds = {f"m{i:04d}": ("in1k", "in21k")[i // 6] for i in range(12)}
+    told = made_up_page.facts(texts={**made_up_page.TEXTS, "pretraining": kinds})
+    found = study_page(made_up_page.tables(count=12), told)
+    assert [(one["pretraining"], one["n"]) for one in found.strata] == [("in1k", 6), ("in21k", 6)]
+    html = study_html(found)
+    assert 'id="pretraining"' in html and comparability.WENT_WRONG in html
+    assert 'id="pretraining"' not in study_html(made_up_page.page(count=12))
+
+
+def test_regret_has_a_chart_of_every_number_of_models_at_hand() -> None:
+    rows = [
+        {"predictor": name, "name": name, "k": k, "n": 20, "regret": k / 100}
+        for k in (5, 12, 20)
+        for name in ("stamp", "random")
+    ]
+    found = made_up_page.tables(count=12)
+    key = study_page(found, made_up_page.facts()).outcomes[0].key
+    shown = [{**row, "outcome": key} for row in rows]
+    with_it = replace(found, regret=frame(shown, regrets.TABLE))
+    data = data_of(study_html(study_page(with_it, made_up_page.facts())))
+    chart = data["charts"]["regret"]
+    at_hand = next(one for one in chart["params"] if one["name"] == "k")
+    assert (at_hand["value"], at_hand["bind"]["options"]) == (12, [5, 12, 20])
+    assert {row["kind"] for row in data["datasets"]["regret"]} == {"STAMP", "random choice"}

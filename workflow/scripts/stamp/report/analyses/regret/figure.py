@@ -53,7 +53,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         columns = tuple(f"{near}_right{end}" for end in ("", "_low", "_high"))
         _points(beside, rows, columns, "better of two close models")
         beside.axvline(0.5, color=style.MUTED, lw=0.8, ls=":", zorder=1)
-        beside.set_xlim(0, 1)
+        beside.set_xlim(-0.03, 1.03)
     return figure
 
 
