@@ -65,8 +65,11 @@ rule all:
 
 onstart:
     from stamp.core.live_display import show_time_left
+    from stamp.core.warm_start import scripts as warm_scripts
 
     show_time_left(workflow.logger_manager.plugin_handlers)
+    if PLAN.warm_start:
+        warm_scripts.use(workflow, DEVICE)
 
 
 onsuccess:

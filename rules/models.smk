@@ -11,8 +11,6 @@ rule train:
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/train/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/train/{{model}}.tsv"
     wildcard_constraints:
         model=one_of(PLAN.trained_by("train")),
     conda:
@@ -46,8 +44,6 @@ rule finetune:
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/finetune/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/finetune/{{model}}.tsv"
     wildcard_constraints:
         model=one_of(PLAN.trained_by("finetune")),
     conda:
@@ -85,8 +81,6 @@ rule backbone_embeddings:
         f"{RESULTS}/{{study}}/backbone_embeddings/{{view}}/{{backbone}}.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/backbone_embeddings/{{view}}/{{backbone}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/backbone_embeddings/{{view}}/{{backbone}}.tsv"
     wildcard_constraints:
         backbone=one_of(PLAN.backbones),
     conda:
@@ -117,8 +111,6 @@ rule probe:
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/probe/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/probe/{{model}}.tsv"
     wildcard_constraints:
         model=one_of(PLAN.trained_by("probe")),
     conda:

@@ -54,6 +54,11 @@ class ConfigFile(Section):
     threads: Annotated[int, Field(ge=1)] = Field(
         1, description="CPU threads of each job that trains or runs a model"
     )
+    warm_start: bool = Field(
+        True,
+        description="whether jobs on this machine's CPU are forked from a process that has imported "
+        "torch, polars and the like already; no GPU, no cluster, no conda and no container is",
+    )
     allow_code: bool = Field(
         False, description="whether models of the source `python` may run code of yours"
     )
@@ -89,6 +94,7 @@ class Plan:
     folders: Folders = field(default_factory=Folders)
     allow_code: bool = False
     limits: dict[str, int] = field(default_factory=dict)
+    warm_start: bool = True
 
     def read_study(self, name: str, may_lack_models: bool = False) -> Study:
         """A study by its name, whether or not it is one of those that run."""
@@ -191,6 +197,7 @@ def _without_studies(settings: ConfigFile, may_lack_datasets: bool = False) -> P
         seed=settings.seed,
         device=settings.device,
         threads=settings.threads,
+        warm_start=settings.warm_start,
         results=settings.results.rstrip("/"),
         studies={},
         datasets=read_datasets(sets, settings.data.rstrip("/")) if known else {},

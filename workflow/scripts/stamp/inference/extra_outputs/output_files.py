@@ -73,7 +73,7 @@ class OutputFiles:
 
     def _made(self, kind: str, key: str, runner: Runner) -> dict[str, Any]:
         """Make one kind and its record; what the model can't give is a reason without a file."""
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         try:
             stream = MAKERS[kind](runner)
         except UserError as mistake:
@@ -82,6 +82,7 @@ class OutputFiles:
             try:
                 entry = self._written(kind, key, stream, runner)
                 entry["seconds"] = round(time.perf_counter() - began, 3)
+                entry["cpu_seconds"] = round(time.process_time() - used, 3)
             except Unavailable as mistake:
                 entry = _reason(mistake)
         entry["key"] = key
