@@ -64,10 +64,12 @@ rule all:
 
 
 onstart:
+    from stamp.core import start_rate
     from stamp.core.live_display import show_time_left
     from stamp.core.warm_start import scripts as warm_scripts
 
     show_time_left(workflow.logger_manager.plugin_handlers)
+    start_rate.unlimited(workflow)
     if PLAN.warm_start:
         warm_scripts.use(workflow, DEVICE)
 

@@ -19,6 +19,7 @@ NAMES = (
     "memory",
     "streaming",
     "planning",
+    "runs",
     "analyses",
     "noisy_control",
 )

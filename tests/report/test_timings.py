@@ -21,7 +21,6 @@ from stamp.report.analyses.cost import table as cost
 from stamp.report.timings import COLUMNS, table
 
 
-
 def log_of(path: Path, work: float, *loops: float) -> Path:
     """The log of a job that worked so long, with loops over images among it, after two seconds."""
     passes = [f"m v: 5 images (9/s), {one * 3:.2f} s, {one:.2f} s of CPU" for one in loops]

@@ -56,8 +56,8 @@ class ConfigFile(Section):
     )
     warm_start: bool = Field(
         True,
-        description="whether jobs on this machine's CPU are forked from a process that has imported "
-        "torch, polars and the like already; no GPU, no cluster, no conda and no container is",
+        description="whether jobs are forked from a process that has imported torch, polars and "
+        "the like already; only on this machine's CPU, never with conda, a container or a cluster",
     )
     allow_code: bool = Field(
         False, description="whether models of the source `python` may run code of yours"

@@ -64,11 +64,24 @@ def note(text: str) -> None:
 
 def summary() -> str:
     """What the job did: its notes, seconds and memory, and the versions of what it used."""
-    job, used = _job[0], resource.getrusage(resource.RUSAGE_SELF)
-    cost = f"{job.cost}, {used.ru_maxrss // 1024:,} MB"
+    job = _job[0]
+    cost = f"{job.cost}, {peak_memory():,} MB"
     modules = ((name, sys.modules.get(name)) for name in NAMED)
     versions = [f"{name} {one.__version__}" for name, one in modules if one is not None]
     return "; ".join([DONE, *job.notes, cost, *versions])
+
+
+def peak_memory() -> int:
+    """The most memory that this process had, in MB; what it shares with a warm parent is in it.
+
+    Not by ``ru_maxrss`` where there is a choice: that of a larger process which started this one
+    is handed down.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) // 1024
 
 
 def read_cost(path: str | Path) -> JobCost | None:

@@ -196,7 +196,7 @@ def show(kind: type[BaseException], error: BaseException, trace: TracebackType |
     """An error's traceback without the lines of this file."""
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
-    sys.__excepthook__(kind, error, trace)
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
 
 def main(folder: Path, program: str, names: Sequence[str]) -> None:

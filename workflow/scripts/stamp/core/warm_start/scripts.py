@@ -94,7 +94,7 @@ class WarmParent:
 
 
 def job_environment(threads: int, resources: Mapping[str, Any]) -> dict[str, str]:
-    """The environment that Snakemake gives a script: this one, its threads, its temporary folder."""
+    """What Snakemake gives a script: this environment, its threads, its temporary folder."""
     environment = dict(os.environ)
     libraries = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
     environment |= dict.fromkeys([f"{one}_NUM_THREADS" for one in libraries], str(threads))

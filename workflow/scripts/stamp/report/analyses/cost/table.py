@@ -1,10 +1,10 @@
-"""What each predictor costs, as measured: images forwarded and CPU seconds, per model and in total.
+"""What each predictor costs, as measured: images forwarded and seconds, per model and in total.
 
 A predictor is counted as if it were the only one: the forward passes on the source that it shares
 with STAMP are in its cost too, and ``extra_images`` and ``extra_cpu_seconds`` are what it takes
-beyond STAMP's. Each job measured itself: a forward pass its loop over images, others their work. CPU
-seconds are what that took; seconds on the clock hold also what it waited for other jobs, and neither
-holds the start of a process, which stands apart. Estimates for targets are for all targets together.
+beyond STAMP's. Each job measured itself: a forward pass its loop over images, others their work.
+CPU seconds are what that took. Seconds on the clock also have what a job waited for others, and
+what it took to start its process stands apart. Estimates for targets are for all targets together.
 """
 
 from __future__ import annotations
