@@ -102,7 +102,7 @@ def serve(folder: Path) -> dict[str, Any] | None:
                     with contextlib.suppress(KeyError):
                         ready.unregister(key.data.line)
                     key.data.report()
-                else:  # who asked has gone
+                elif key.data.line.fileno() >= 0:  # who asked has gone, and it has not ended yet
                     ready.unregister(key.data.line)
                     key.data.kill()
 
@@ -123,8 +123,8 @@ def answer(hub: socket.socket, ready: selectors.BaseSelector) -> dict[str, Any] 
     for stream in streams:
         os.close(stream)
     forked = Forked(pid, os.pidfd_open(pid), line)
-    for each in (forked.ended, line):
-        ready.register(each, selectors.EVENT_READ, forked)
+    ready.register(forked.ended, selectors.EVENT_READ, forked)
+    ready.register(line, selectors.EVENT_READ, forked)
     with contextlib.suppress(OSError):
         line.sendall(struct.pack("!i", pid))
     return None

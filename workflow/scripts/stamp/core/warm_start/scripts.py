@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping
 from functools import partialmethod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from stamp.core.warm_start import parent
@@ -141,8 +142,15 @@ def run_warm(self: Any, fname: str, edit: bool = False, *, warm: WarmParent, col
     with line:
         code = wait(line, self.bench_record)
     if code:
-        command = f"set -euo pipefail;  {sys.executable} {shlex.quote(fname)}"
-        raise subprocess.CalledProcessError(code, command)
+        report(code, f"set -euo pipefail;  {sys.executable} {shlex.quote(fname)}")
+
+
+def report(code: int, command: str) -> None:
+    """Let Snakemake raise its error of a command that failed, as it does of one it has started."""
+    from snakemake.shell import shell
+
+    ended = SimpleNamespace(stdout=(), wait=lambda: code)
+    list(shell.iter_stdout(ended, command, None))
 
 
 def allowed(workflow: Any, device: str) -> bool:
