@@ -65,7 +65,9 @@ rule all:
 
 
 onstart:
+    from stamp.core import start_rate
     from stamp.core.live_display import show_time_left
+    from stamp.core.warm_start import scripts as warm_scripts
     from stamp.data.planned_caches import room_for_caches
 
     try:
@@ -74,6 +76,9 @@ onstart:
     except UserError as mistake:
         sys.exit(f"stamp: {mistake}")
     show_time_left(workflow.logger_manager.plugin_handlers)
+    start_rate.unlimited(workflow)
+    if PLAN.warm_start:
+        warm_scripts.use(workflow, DEVICE)
 
 
 onsuccess:

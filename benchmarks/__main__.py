@@ -23,6 +23,7 @@ NAMES = (
     "planning",
     "aggregates",
     "half_logits",
+    "runs",
     "analyses",
     "noisy_control",
 )

@@ -10,8 +10,6 @@ rule calibrate:
         f"{RESULTS}/{{study}}/calibration/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/calibrate/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/calibrate/{{model}}.tsv"
     conda:
         ENVIRONMENT
     resources:

@@ -19,8 +19,6 @@ rule extra_outputs:
         f"{RESULTS}/{{study}}/extra_outputs/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/extra_outputs/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/extra_outputs/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: decoders_of("source")
@@ -63,8 +61,6 @@ rule target_embeddings:
         f"{RESULTS}/{{study}}/target_embeddings/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/target_embeddings/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/target_embeddings/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: decoders_of("source")

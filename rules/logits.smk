@@ -13,8 +13,6 @@ rule logits:
         f"{RESULTS}/{{study}}/logits/{{view}}/{{model}}.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/logits/{{view}}/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/logits/{{view}}/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: decoders_of()

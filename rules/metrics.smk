@@ -23,8 +23,6 @@ rule metrics:
         decisions=f"{RESULTS}/{{study}}/decisions/{{model}}.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/metrics/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/metrics/{{model}}.tsv"
     conda:
         ENVIRONMENT
     resources:
@@ -66,8 +64,6 @@ rule projection_norm:
         f"{RESULTS}/{{study}}/projection_norm/{{model}}.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/projection_norm/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/projection_norm/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: decoders_of("source")
@@ -100,8 +96,6 @@ rule agreement_on_the_line:
         f"{RESULTS}/{{study}}/statistics/agreement_on_the_line.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/agreement_on_the_line.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/agreement_on_the_line.tsv"
     conda:
         ENVIRONMENT
     resources:
@@ -119,20 +113,16 @@ rule agreement_on_the_line:
 
 
 rule timings:
-    """What the jobs of a study cost, from the files that Snakemake wrote while it ran them."""
+    """What the jobs of a study cost, from the last lines of their logs, where those are kept."""
     input:
         views=files_of("views/{view}.parquet", view="forwarded_views"),
-        logits=files_of(
-            "benchmarks/logits/{view}/{model}.tsv", model="models", view="forwarded_views"
-        ),
-        calibrate=files_of("benchmarks/calibrate/{model}.tsv", model="models"),
-        score=files_of("benchmarks/score/{model}.tsv", model="models"),
-        metrics=files_of("benchmarks/metrics/{model}.tsv", model="models"),
-        agreement_on_the_line=file_if(
-            "agreement_on_the_line", "benchmarks/agreement_on_the_line.tsv"
-        ),
-        projection_norm=files_if(
-            "projection_norm", "benchmarks/projection_norm/{model}.tsv", model="models"
+        calibrations=files_of("calibration/{model}.json", model="models"),
+        scores=files_of("scores/{model}.parquet", model="models"),
+        evaluations=files_of("evaluations/source/{model}.parquet", model="models"),
+        metrics=files_of("metrics/{model}.parquet", model="models"),
+        lines=file_if("agreement_on_the_line", "statistics/agreement_on_the_line.parquet"),
+        projection_norms=files_if(
+            "projection_norm", "projection_norm/{model}.parquet", model="models"
         ),
         extra_outputs=files_if("metric_kinds", "extra_outputs/{model}.json", model="models"),
         target_embeddings=files_if("target_kinds", "target_embeddings/{model}.json", model="models"),
@@ -147,6 +137,15 @@ rule timings:
         models=of_study("model_keys"),
         views=of_study("forwarded_views"),
         forwarded=of_study("forwarded"),
+        # no inputs: a log that somebody deletes must not run a model again
+        logits=files_of("logs/logits/{view}/{model}.log", model="models", view="forwarded_views"),
+        calibrate=files_of("logs/calibrate/{model}.log", model="models"),
+        score=files_of("logs/score/{model}.log", model="models"),
+        metrics=files_of("logs/metrics/{model}.log", model="models"),
+        lines=files_if("agreement_on_the_line", "logs/agreement_on_the_line.log"),
+        projection_norm=files_if(
+            "projection_norm", "logs/projection_norm/{model}.log", model="models"
+        ),
         code=code_of("timings.py"),
     script:
         "../workflow/scripts/timings.py"

@@ -11,8 +11,6 @@ rule train:
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/train/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/train/{{model}}.tsv"
     wildcard_constraints:
         model=one_of(PLAN.trained_by("train")),
     conda:
@@ -46,8 +44,6 @@ rule finetune:
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/finetune/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/finetune/{{model}}.tsv"
     wildcard_constraints:
         model=one_of(PLAN.trained_by("finetune")),
     conda:
@@ -86,8 +82,6 @@ rule backbone_embeddings:
         f"{RESULTS}/{{study}}/backbone_embeddings/{{view}}/{{backbone}}.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/backbone_embeddings/{{view}}/{{backbone}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/backbone_embeddings/{{view}}/{{backbone}}.tsv"
     wildcard_constraints:
         backbone=one_of(PLAN.backbones),
     conda:
@@ -125,8 +119,6 @@ rule probe:
         record=f"{RESULTS}/{{study}}/trained/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/probe/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/probe/{{model}}.tsv"
     wildcard_constraints:
         model=one_of(PLAN.trained_by("probe")),
     conda:

@@ -49,8 +49,6 @@ rule predictions:
         f"{RESULTS}/{{study}}/predictions/{{view}}/{{model}}.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/predictions/{{view}}/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/predictions/{{view}}/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: max(PLAN.threads, DECODERS)

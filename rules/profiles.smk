@@ -15,8 +15,6 @@ rule model_profile:
         f"{RESULTS}/{{study}}/profiles/{{profile}}/{{model}}.parquet",
     log:
         f"{RESULTS}/{{study}}/logs/profiles/{{profile}}/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/profiles/{{profile}}/{{model}}.tsv"
     wildcard_constraints:
         profile=one_of(PROFILED),
     conda:

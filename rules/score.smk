@@ -14,8 +14,6 @@ rule score:
         draws=f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors",
     log:
         f"{RESULTS}/{{study}}/logs/score/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/score/{{model}}.tsv"
     conda:
         ENVIRONMENT
     resources:

@@ -17,8 +17,6 @@ rule stress_tests:
         f"{RESULTS}/{{study}}/stress_tests/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/stress_tests/{{model}}.log",
-    benchmark:
-        f"{RESULTS}/{{study}}/benchmarks/stress_tests/{{model}}.tsv"
     conda:
         ENVIRONMENT
     threads: decoders_of("source")

@@ -42,7 +42,9 @@ def test_a_mistake_is_one_line_and_is_forgotten_once_the_job_went_well(tmp_path:
     assert ended(tmp_path, mistake) == (1, line, line)
     code, said, log = ended(tmp_path, "pass")
     assert (code, said) == (0, "")
-    assert re.fullmatch(r"done; \d+\.\d s, \d+\.\d s of CPU, [\d,]+ MB\n", log)
+    assert re.fullmatch(
+        r"done; [\d.]+ s, [\d.]+ s of CPU after [\d.]+ s of start-up, [\d,]+ MB\n", log
+    )
 
 
 def test_the_log_of_a_job_that_went_well_is_one_line_of_what_it_did(tmp_path: Path) -> None:
@@ -55,7 +57,11 @@ def test_the_log_of_a_job_that_went_well_is_one_line_of_what_it_did(tmp_path: Pa
     """
     code, said, log = ended(tmp_path, body.strip())
     assert (code, said, log.count("\n")) == (0, "", 1)
-    assert re.search(r"; m source: 1,890 images \([\d,]+/s\); m: 3 epochs; loss 0.25; ", log), log
+    assert re.search(
+        r"; m source: 1,890 images \([\d,]+/s\), [\d.]+ s, [\d.]+ s of CPU; "
+        r"m: 3 epochs; loss 0.25; ",
+        log,
+    ), log
 
 
 def test_a_long_job_says_in_its_log_how_far_it_is_and_nothing_on_the_screen(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the jobs of a study cost, from their benchmark files."""
+"""What the jobs of a study cost, from their logs."""
 
 from stamp.core.artifacts import write_table
 from stamp.core.errors import run
@@ -9,13 +9,12 @@ def main(smk):
     params, files = smk.params, smk.input
     images = dict(zip(params.views, map(view_size, files.views), strict=True))
     models, views = zip(*params.forwarded, strict=True)
-    rows = job_rows("logits", models, files.logits, views, images)
+    rows = job_rows("logits", models, params.logits, views, images)
     for stage in ("calibrate", "score", "metrics"):
-        rows += job_rows(stage, params.models, files[stage])
-    if files.agreement_on_the_line:
-        rows += job_rows("agreement_on_the_line", [None], [files.agreement_on_the_line])
-    if files.projection_norm:
-        rows += job_rows("projection_norm", params.models, files.projection_norm)
+        rows += job_rows(stage, params.models, params[stage])
+    rows += job_rows("agreement_on_the_line", [None] * len(params.lines), params.lines)
+    if params.projection_norm:
+        rows += job_rows("projection_norm", params.models, params.projection_norm)
     for manifests in (files.extra_outputs, files.target_embeddings):
         if manifests:
             rows += extra_output_rows(dict(zip(params.models, manifests, strict=True)))

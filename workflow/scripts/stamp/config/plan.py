@@ -91,6 +91,11 @@ class ConfigFile(Section):
     threads: Annotated[int, Field(ge=1)] = Field(
         1, description="CPU threads of each job that trains or runs a model"
     )
+    warm_start: bool = Field(
+        True,
+        description="whether jobs are forked from a process that has imported torch, polars and "
+        "the like already; only on this machine's CPU, never with conda, a container or a cluster",
+    )
     allow_code: bool = Field(
         False, description="whether models of the source `python` may run code of yours"
     )
@@ -133,6 +138,7 @@ class Plan:
     allow_code: bool = False
     limits: dict[str, int] = field(default_factory=dict)
     inference: InferenceSettings = field(default_factory=InferenceSettings)
+    warm_start: bool = True
 
     def read_study(self, name: str, may_lack_models: bool = False) -> Study:
         """A study by its name, whether or not it is one of those that run."""
@@ -241,6 +247,7 @@ def _without_studies(settings: ConfigFile, may_lack_datasets: bool = False) -> P
         seed=settings.seed,
         device=settings.device,
         threads=settings.threads,
+        warm_start=settings.warm_start,
         results=settings.results.rstrip("/"),
         studies={},
         datasets=read_datasets(sets, settings.data.rstrip("/")) if known else {},

@@ -22,6 +22,7 @@ MINIMUM = 10
 ROUNDING = 1e-24
 LEAST = 1e-12  # the scatter of groups that are one
 CONSTANT = "the embeddings are the same for every image"
+AT_ONCE = 256  # pairs whose embeddings are held at a time
 NOT_FINITE = "the embeddings are not finite"
 
 
@@ -165,14 +166,14 @@ def dispersion(h: ArrayLike, p: ArrayLike, task: str) -> Value:
     if reason:
         return missing(reason)
     norm = np.linalg.norm(h, axis=1, keepdims=True)
-    unit = h / np.where(norm > 0, norm, 1)
+    h = h / np.where(norm > 0, norm, 1)  # in place of the others, which may be large
     if task == "multiclass":
         groups = [p.argmax(axis=1)]
         if len(np.unique(groups[0])) < 2:
             return Value(float(np.log(LEAST)), f"one predicted class: log {LEAST:g}, not log 0")
     else:
         groups = [_pseudo_positive(p[:, c]) for c in range(p.shape[1])]
-    spread = [_scatter(unit, group) for group in groups]
+    spread = [_scatter(h, group) for group in groups]
     if min(spread) <= 0:
         return missing(CONSTANT)
     return Value(float(np.mean(np.log(spread))))
@@ -221,13 +222,19 @@ def _cosines(h: ArrayLike, pairs: Pairs) -> tuple[Array, str]:
     some = length > 0
     if not some.any():
         return length, "no pair has two vectors with a direction"
-    return np.einsum("ij,ij->i", h[a[some]], h[b[some]]) / length[some], ""
+    a, b = a[some], b[some]
+    found = [
+        np.einsum("ij,ij->i", h[a[at : at + AT_ONCE]], h[b[at : at + AT_ONCE]])
+        for at in range(0, len(a), AT_ONCE)
+    ]
+    return np.concatenate(found) / length[some], ""
 
 
 def _total(h: Array) -> float:
     """The squared distances to the mean, summed; 0 where they are rounding only."""
-    total = float(((h - h.mean(axis=0)) ** 2).sum())
-    return total if total > ROUNDING * float((h**2).sum()) else 0.0
+    centred = h - h.mean(axis=0)
+    total = float(np.vdot(centred, centred))
+    return total if total > ROUNDING * float(np.vdot(h, h)) else 0.0
 
 
 def _between(h: Array, groups: Array) -> float:
@@ -258,8 +265,9 @@ def _pseudo_positive(p: Array) -> NDArray[np.int64]:
 
 def _root(h: Array) -> Array:
     """R [min(n, d), d] with ``R'R`` the covariance of the embeddings."""
-    centred = (h - h.mean(axis=0)) / np.sqrt(len(h) - 1)
-    root: Array = np.linalg.qr(centred)[1] if len(h) > h.shape[1] else centred
+    centred = h - h.mean(axis=0)
+    centred /= np.sqrt(len(h) - 1)
+    root: Array = np.linalg.qr(centred, mode="r") if len(h) > h.shape[1] else centred
     return root
 
 

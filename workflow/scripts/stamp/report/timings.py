@@ -1,4 +1,7 @@
-"""What a study's jobs cost: images forwarded and seconds, from Snakemake's own benchmark files."""
+"""What a study's jobs cost: images forwarded and seconds, as each job measured them itself.
+
+Of a forward pass it is the loop over images, of the others what they did after they had started.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,17 @@ from typing import Any
 import polars as pl
 
 from stamp.core.artifacts import read_json
+from stamp.core.progress import JobCost, read_cost
 
 COLUMNS = {
     "model": pl.String,  # null for what is done once for all models
     "stage": pl.String,  # the rule: logits, calibrate, score, extra_outputs, metrics, ...
     "part": pl.String,  # the view or the kind of pass
     "images": pl.Int64,
-    "seconds": pl.Float64,
+    "cpu_seconds": pl.Float64,
+    "seconds": pl.Float64,  # on the clock: with what it waited for other jobs
+    "start_cpu_seconds": pl.Float64,  # until the job began: Python and its packages
 }
-
-
-def benchmark_seconds(path: str | Path) -> float:
-    """The wall-clock seconds of a job, its start included; the mean where it was repeated."""
-    table = pl.read_csv(path, separator="\t", null_values=["NA", "-"])
-    return float(table["s"].cast(pl.Float64).mean())  # type: ignore[arg-type]
 
 
 def view_size(path: str | Path) -> int:
@@ -38,7 +38,7 @@ def job_rows(
     parts: Iterable[str] | None = None,
     images: Mapping[str, int] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """One row per benchmark file of these models and parts; ``images`` are those of a part."""
+    """One row per log of these models and parts; ``images`` are those of a part."""
     every = list(zip(models, files, strict=True))
     named = list(parts) if parts is not None else [None] * len(every)
     return [
@@ -47,10 +47,21 @@ def job_rows(
             "stage": stage,
             "part": part,
             "images": images.get(part or "", 0),
-            "seconds": benchmark_seconds(file),
+            **_columns(read_cost(file)),
         }
         for (model, file), part in zip(every, named, strict=True)
     ]
+
+
+def _columns(cost: JobCost | None) -> dict[str, float | None]:
+    """A job's cost by the columns of the table; null where it left none."""
+    if cost is None:
+        return {"cpu_seconds": None, "seconds": None, "start_cpu_seconds": None}
+    return {
+        "cpu_seconds": cost.cpu,
+        "seconds": cost.seconds,
+        "start_cpu_seconds": cost.start_up,
+    }
 
 
 def extra_output_rows(
@@ -63,6 +74,7 @@ def extra_output_rows(
             "stage": stage,
             "part": kind,
             "images": entry["forwarded"],
+            "cpu_seconds": entry.get("cpu_seconds", entry["seconds"]),
             "seconds": entry["seconds"],
         }
         for model, file in manifests.items()

@@ -85,12 +85,13 @@ class OutputFiles:
 
         Where memory runs out, the kind is made again from its first image with smaller batches.
         """
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         runner.parts = runner.first_parts
         while (entry := self._tried(kind, key, runner)) is None:
             runner.take_smaller_batches()
         if "reason" not in entry:
             entry["seconds"] = round(time.perf_counter() - began, 3)
+            entry["cpu_seconds"] = round(time.process_time() - used, 3)
         entry["key"] = key
         write_json(self._record(kind), entry)
         return entry

@@ -1,14 +1,16 @@
 """What each predictor costs, as measured: images forwarded and seconds, per model and in total.
 
 A predictor is counted as if it were the only one: the forward passes on the source that it shares
-with STAMP are in its cost too, and ``extra_images`` and ``extra_seconds`` are what it takes beyond
-STAMP's. Seconds are those of the workflow's own jobs, their start included, on whatever machine ran
-them. Estimates for targets are for all targets together.
+with STAMP are in its cost too, and ``extra_images`` and ``extra_cpu_seconds`` are what it takes
+beyond STAMP's. Each job measured itself: a forward pass its loop over images, others their work.
+CPU seconds are what that took. Seconds on the clock also have what a job waited for others, and
+what it took to start its process stands apart. Estimates for targets are for all targets together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -25,11 +27,14 @@ TABLE = {
     "members": pl.String,
     "models": pl.Int64,
     "images_per_model": pl.Float64,
+    "cpu_seconds_per_model": pl.Float64,
     "seconds_per_model": pl.Float64,
     "images": pl.Int64,
+    "cpu_seconds": pl.Float64,
     "seconds": pl.Float64,
+    "start_cpu_seconds": pl.Float64,
     "extra_images": pl.Int64,
-    "extra_seconds": pl.Float64,
+    "extra_cpu_seconds": pl.Float64,
     "times_stamp": pl.Float64,
     "labels": pl.Boolean,
     "target_images": pl.Boolean,
@@ -42,8 +47,20 @@ MODELS = {
     "stage": pl.String,
     "part": pl.String,
     "images": pl.Int64,
+    "cpu_seconds": pl.Float64,
     "seconds": pl.Float64,
+    "start_cpu_seconds": pl.Float64,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What some jobs took together."""
+
+    images: int
+    cpu: float
+    seconds: float
+    start: float
 
 
 def models(data: AnalysisData) -> pl.DataFrame:
@@ -97,32 +114,30 @@ def _part(costs: pl.DataFrame, stage: str, parts: Sequence[str] | None = None) -
     return rows if parts is None else rows.filter(pl.col("part").is_in(list(parts)))
 
 
-def _sum(*parts: pl.DataFrame) -> tuple[int, float]:
-    """Images and seconds of all these jobs."""
+def _sum(*parts: pl.DataFrame) -> Cost:
+    """What all these jobs took."""
     every = pl.concat(parts)
-    return int(every["images"].sum()), float(every["seconds"].sum())
+    names = ("cpu_seconds", "seconds", "start_cpu_seconds")
+    return Cost(int(every["images"].sum()), *(float(every[name].sum()) for name in names))
 
 
 def _row(
-    name: str,
-    members: str,
-    whole: tuple[int, float],
-    stamp: tuple[int, float],
-    count: int,
-    needs: Sequence[str],
+    name: str, members: str, whole: Cost, stamp: Cost, count: int, needs: Sequence[str]
 ) -> dict[str, Any]:
-    images, seconds = whole
     return {
         "predictor": name,
         "members": members,
         "models": count,
-        "images_per_model": images / count,
-        "seconds_per_model": seconds / count,
-        "images": images,
-        "seconds": seconds,
-        "extra_images": max(0, images - stamp[0]),
-        "extra_seconds": max(0.0, seconds - stamp[1]),
-        "times_stamp": seconds / stamp[1] if stamp[1] > 0 else None,
+        "images_per_model": whole.images / count,
+        "cpu_seconds_per_model": whole.cpu / count,
+        "seconds_per_model": whole.seconds / count,
+        "images": whole.images,
+        "cpu_seconds": whole.cpu,
+        "seconds": whole.seconds,
+        "start_cpu_seconds": whole.start,
+        "extra_images": max(0, whole.images - stamp.images),
+        "extra_cpu_seconds": max(0.0, whole.cpu - stamp.cpu),
+        "times_stamp": whole.cpu / stamp.cpu if stamp.cpu > 0 else None,
         "labels": "labels" in needs,
         "target_images": "target images" in needs,
         "other_models": "other models" in needs,
@@ -130,17 +145,19 @@ def _row(
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """What STAMP takes a model, and the group that takes the longest beside it."""
+    """What STAMP takes per model, and the group that takes the longest beside it."""
     if reason := analysis.why(table):
         return f"No cost: {reason}."
     own = table.row(0, named=True)
     said = (
-        f"STAMP took {own['seconds_per_model']:.1f} s and {own['images_per_model']:,.0f} forwarded "
-        f"images a model ({own['models']} models, {own['seconds']:,.0f} s in total)"
+        f"STAMP took {own['cpu_seconds_per_model']:.2f} CPU seconds and "
+        f"{own['images_per_model']:,.0f} forwarded images per model ({own['models']} models; "
+        f"{own['cpu_seconds']:,.0f} CPU seconds in total, and {own['start_cpu_seconds']:,.0f} to "
+        "start the jobs)"
     )
     others = table.filter(~pl.col("predictor").is_in([STAMP, SOURCE_METRIC]))
     others = others.drop_nulls("times_stamp").sort("times_stamp")
     if others.is_empty():
         return f"{said}."
     last = others.row(len(others) - 1, named=True)
-    return f"{said}; {last['predictor']} took {last['times_stamp']:.1f} times as long."
+    return f"{said}; {last['predictor']} took {last['times_stamp']:.1f} times as much."

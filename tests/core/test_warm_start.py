@@ -1,0 +1,90 @@
+"""Which runs may fork their jobs, and what a forked process has of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import warm
+
+from stamp.core import start_rate
+from stamp.core.warm_start import scripts
+from stamp.core.warm_start.scripts import allowed, imports, job_environment
+
+THREADS = """
+import numpy, threadpoolctl
+numpy.ones((2, 2)) @ numpy.ones((2, 2))
+print({pool["num_threads"] for pool in threadpoolctl.threadpool_info()})
+"""
+
+
+def run_of(**changed: Any) -> Any:
+    """A workflow as Snakemake runs it on one machine, but for some changes."""
+    usual = {"executor": "local", "main": True, "deployed": set(), **changed}
+    return SimpleNamespace(
+        is_main_process=usual["main"],
+        executor_plugin=SimpleNamespace(name=usual["executor"]),
+        deployment_settings=SimpleNamespace(deployment_method=usual["deployed"]),
+    )
+
+
+def test_a_run_on_this_machines_cpu_may_fork_its_jobs() -> None:
+    assert allowed(run_of(), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("changed", "device"),
+    [
+        ({}, "cuda"),
+        ({"executor": "slurm"}, "cpu"),
+        ({"executor": "slurm-jobstep"}, "cpu"),
+        ({"main": False}, "cpu"),  # the process of a cluster's job
+        ({"deployed": {"conda"}}, "cpu"),
+    ],
+)
+def test_no_other_run_may(changed: dict[str, Any], device: str) -> None:
+    assert not allowed(run_of(**changed), device)
+
+
+def test_every_script_that_asks_for_packages_exists() -> None:
+    assert all((scripts.SCRIPTS / f"{name}.py").is_file() for name in scripts.MORE)
+    assert "torch" in imports("logits.py") and "torch" not in imports("precomputed_logits.py")
+
+
+@pytest.mark.parametrize("number", ["1", "3"])
+def test_a_forked_process_has_the_threads_of_its_environment(number: str) -> None:
+    done = subprocess.run(
+        [warm.python(), "-"],
+        env={**os.environ, **job_environment(int(number), {})},
+        input=THREADS,
+        text=True,
+        capture_output=True,
+    )
+    assert done.stdout.strip() == f"{{{number}}}", done.stderr
+
+
+def test_an_error_has_the_traceback_of_its_script_alone(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("def f():\n    1 / 0\n\nf()\n")
+    done = subprocess.run(
+        [warm.python(), "script.py"], cwd=tmp_path, text=True, capture_output=True
+    )
+    assert done.returncode == 1
+    files = [line.split('"')[1] for line in done.stderr.splitlines() if '  File "' in line]
+    assert files == ["script.py", "script.py"]
+
+
+def test_a_job_has_its_threads_and_temporary_folder_as_snakemake_gives_them() -> None:
+    found = job_environment(4, {"tmpdir": "/somewhere"})
+    assert found["OMP_NUM_THREADS"] == found["VECLIB_MAXIMUM_THREADS"] == "4"
+    assert found["TMPDIR"] == found["TEMP"] == "/somewhere"
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_the_rate_of_starts_is_limited_on_a_cluster_only(local: bool) -> None:
+    scheduler = SimpleNamespace(job_rate_limiter="100 per second")
+    start_rate.unlimited(SimpleNamespace(local_exec=local, scheduler=scheduler))
+    assert (scheduler.job_rate_limiter is None) == local
