@@ -267,8 +267,9 @@ def _root(h: Array) -> Array:
     """R [min(n, d), d] with ``R'R`` the covariance of the embeddings."""
     centred = h - h.mean(axis=0)
     centred /= np.sqrt(len(h) - 1)
-    root: Array = np.linalg.qr(centred, mode="r") if len(h) > h.shape[1] else centred
-    return root
+    if len(h) <= h.shape[1]:
+        return centred
+    return np.asarray(np.linalg.qr(centred, mode="r"), dtype=np.float64)
 
 
 def _probed(rotated: Array, held: NDArray[np.bool_], penalty: float) -> float:
