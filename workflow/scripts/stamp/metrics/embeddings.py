@@ -266,8 +266,7 @@ def _root(h: Array) -> Array:
     """R [min(n, d), d] with ``R'R`` the covariance of the embeddings."""
     centred = h - h.mean(axis=0)
     centred /= np.sqrt(len(h) - 1)
-    root: Array = np.linalg.qr(centred, mode="r") if len(h) > h.shape[1] else centred
-    return root
+    return np.asarray(np.linalg.qr(centred, mode="r")) if len(h) > h.shape[1] else centred
 
 
 def _probed(rotated: Array, held: NDArray[np.bool_], penalty: float) -> float:
