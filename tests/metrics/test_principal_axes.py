@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
 
+from stamp.metrics.domain_distance import SourceKernel, mmd
 from stamp.metrics.principal_axes import WIDEST, PrincipalAxes
 from stamp.metrics.transferability import h_score, logme
 
@@ -35,6 +36,14 @@ def test_few_images_are_seen_on_half_as_many_axes() -> None:
     rng = np.random.default_rng(2)
     axes = PrincipalAxes.of(rng.normal(size=(900, 20)))
     there = rng.normal(size=(24, 20))
-    assert (axes.on(there) == there @ axes.axes[:, :12]).all()
+    assert (axes.on_leading(there) == there @ axes.axes[:, :12]).all()
     labels = np.repeat([0.0, 1.0], 12)
-    assert np.isfinite(h_score(axes.on(there), labels, "multiclass").value)
+    assert np.isfinite(h_score(axes.on_leading(there), labels, "multiclass").value)
+
+
+def test_distances_to_few_images_are_over_all_axes_of_both_sides() -> None:
+    rng = np.random.default_rng(3)
+    source, target = rng.normal(size=(24, 20)), rng.normal(size=(7, 20)) + 1
+    axes = PrincipalAxes.of(source)
+    found = mmd(SourceKernel.of(axes.on(source)), axes.on(target)).value
+    assert found == pytest.approx(mmd(SourceKernel.of(source), target).value)

@@ -129,6 +129,11 @@ class ExtraInputs:
         return self.axes.on(self.pool_embeddings)
 
     @cached_property
+    def on_leading_axes(self) -> np.ndarray:
+        """The same on so few axes that a linear model of them means something."""
+        return self.axes.on_leading(self.pool_embeddings)
+
+    @cached_property
     def kernel(self) -> domain_distance.SourceKernel:
         """The kernel of the pool's embeddings."""
         return domain_distance.SourceKernel.of(self.on_axes)
@@ -233,10 +238,14 @@ MEASURES: dict[str, Callable[[ExtraInputs], Measured]] = {
     "effective_rank": _of_pool(lambda data, h: embeddings.effective_rank(h)),
     "feature_norm": _of_pool(lambda data, h: embeddings.feature_norm(h)),
     "logme": _of_pool(
-        lambda data, _: transferability.logme(data.on_axes, data.source.labels, data.source.task)
+        lambda data, _: transferability.logme(
+            data.on_leading_axes, data.source.labels, data.source.task
+        )
     ),
     "h_score": _of_pool(
-        lambda data, _: transferability.h_score(data.on_axes, data.source.labels, data.source.task)
+        lambda data, _: transferability.h_score(
+            data.on_leading_axes, data.source.labels, data.source.task
+        )
     ),
     "laplacian_logdet": _of_clouds(embedding_graphs.laplacian_logdet),
     "ollivier_ricci": _of_clouds(embedding_graphs.ollivier_ricci),
@@ -271,7 +280,7 @@ class _TargetImages:
         labeled = self.there.labeled
         if labeled is None:
             return missing(NO_LABELS)
-        return measure(self.axes.on(self.h), labeled.labels[self.rows], labeled.task)
+        return measure(self.axes.on_leading(self.h), labeled.labels[self.rows], labeled.task)
 
 
 # Each takes what there is of the source and of the domain of a target.
@@ -280,9 +289,9 @@ TARGET_MEASURES: dict[str, Callable[[ExtraInputs, _TargetImages], Value]] = {
         images.h, images.there.own.p[images.rows], images.there.own.task
     ),
     "fd_target": lambda data, images: embeddings.frechet_distance(data.moments, images.h),
-    "mmd": lambda data, images: domain_distance.mmd(data.kernel, images.h @ data.axes.axes),
+    "mmd": lambda data, images: domain_distance.mmd(data.kernel, data.axes.on(images.h)),
     "proxy_a_distance": lambda data, images: domain_distance.proxy_a_distance(
-        data.on_axes, images.h @ data.axes.axes
+        data.on_axes, data.axes.on(images.h)
     ),
     "logme_target": lambda _, images: images.transferred(transferability.logme),
     "h_score_target": lambda _, images: images.transferred(transferability.h_score),

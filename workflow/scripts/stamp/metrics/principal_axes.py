@@ -35,10 +35,11 @@ class PrincipalAxes:
         return cls(found[:, ::-1][:, :WIDEST])
 
     def on(self, h: ArrayLike) -> Array:
-        """Embeddings on the axes, at most half as many as there are images.
+        """Embeddings on all axes: of those that are not wider a rotation, which moves no distance."""
+        return np.asarray(h, dtype=np.float64) @ self.axes
 
-        A rotation of embeddings that are not wider: no distance and no linear model changes.
-        """
+    def on_leading(self, h: ArrayLike) -> Array:
+        """Embeddings on at most half as many axes as there are images, for a linear model of them."""
         array = np.asarray(h, dtype=np.float64)
         return array @ self.axes[:, : max(1, len(array) // 2)]
 

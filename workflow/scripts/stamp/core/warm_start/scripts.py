@@ -6,6 +6,7 @@ cluster is on another machine, and an environment of conda or a container has pa
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -77,6 +78,13 @@ class WarmParent:
             )
             assert self.process.stdout is not None
             self.process.stdout.readline()
+            atexit.register(self.end)
+
+    def end(self) -> None:
+        """End the process with this one; it would also end by itself."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait()
 
     def ask(self, script: str, environment: Mapping[str, str]) -> socket.socket:
         """A line to the parent, which forks a process for a script; OSError where there is none."""
