@@ -150,7 +150,7 @@ def test_docstrings_comments_formatting_annotations_and_messages_do_not_count(
     before = library.digests()
     for file in sorted((library.scripts / "stamp").rglob("*.py")):
         text = re.sub(r'(?m)^(\s*)"""(?=\w)', r'\1"""Reworded: ', file.read_text())
-        text = text.replace(" -> np.ndarray:", ":  # an array").replace("\n\n\n", "\n\n\n\n")
+        text = text.replace(" -> np.ndarray:\n", ":  # an array\n").replace("\n\n\n", "\n\n\n\n")
         file.write_text(text)
     library.edit("data/pairs.py", 'raise UserError(f"', 'raise UserError(f"reworded ')
     assert changed(before, library.digests()) == set()

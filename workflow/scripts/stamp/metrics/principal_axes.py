@@ -35,11 +35,11 @@ class PrincipalAxes:
         return cls(found[:, ::-1][:, :WIDEST])
 
     def on(self, h: ArrayLike) -> Array:
-        """Embeddings on all axes: of those that are not wider a rotation, which moves no distance."""
+        """Embeddings on all axes; if they are not wider, a rotation, which moves no distance."""
         return np.asarray(h, dtype=np.float64) @ self.axes
 
     def on_leading(self, h: ArrayLike) -> Array:
-        """Embeddings on at most half as many axes as there are images, for a linear model of them."""
+        """Embeddings on at most half as many axes as images, for a linear model of them."""
         array = np.asarray(h, dtype=np.float64)
         return array @ self.axes[:, : max(1, len(array) // 2)]
 
