@@ -7,8 +7,8 @@ from math import exp, sqrt
 import numpy as np
 import pytest
 
-from stamp.metrics.domain_distance import IMAGES, SourceKernel, mmd, proxy_a_distance
-from stamp.metrics.principal_axes import spaced
+from stamp.metrics.of_embeddings.domain_distance import IMAGES, SourceKernel, mmd, proxy_a_distance
+from stamp.metrics.of_embeddings.principal_axes import spaced
 
 
 def clouds(n: int, m: int, gap: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

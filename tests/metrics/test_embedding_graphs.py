@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from stamp.metrics import embedding_graphs
-from stamp.metrics.embedding_graphs import (
+from stamp.metrics.of_embeddings import embedding_graphs
+from stamp.metrics.of_embeddings.embedding_graphs import (
     LEAST,
     NO_GUDHI,
     PER_CLASS,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 from scipy.spatial.distance import cosine
 
-from stamp.metrics.embeddings import (
+from stamp.metrics.of_embeddings.embeddings import (
     dispersion,
     effective_rank,
     embedding_instability,

@@ -15,7 +15,6 @@ from scipy.special import expit, softmax
 from stamp.config.registries.extra_outputs import KINDS
 from stamp.config.registries.metrics import METRICS, metrics_of
 from stamp.core.artifacts import ids_digest, read_json, write_arrays, write_json
-from stamp.metrics import transferability
 from stamp.metrics.from_extra_outputs import (
     MEASURES,
     TARGET_MEASURES,
@@ -25,6 +24,7 @@ from stamp.metrics.from_extra_outputs import (
 )
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetDomains, TargetOutputs
 from stamp.metrics.metrics import NO_IMAGES_KEPT, NO_TARGETS, metric_table
+from stamp.metrics.of_embeddings import transferability
 from stamp.metrics.value import DEGENERATE, NO_EXTRA_OUTPUTS, NO_LABELS
 
 N, IMAGES, CLASSES = 60, 24, 4

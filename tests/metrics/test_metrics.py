@@ -14,7 +14,7 @@ from scipy.stats import entropy as stats_entropy
 from stamp.config.registries.metrics import metrics_of
 from stamp.core.artifacts import ids_digest, read_arrays, write_arrays, write_table
 from stamp.inference.outputs import Outputs
-from stamp.metrics import target_estimates, transferability
+from stamp.metrics import target_estimates
 from stamp.metrics.inputs import (
     ModelOutputs,
     OutputSettings,
@@ -26,6 +26,7 @@ from stamp.metrics.inputs import (
     columns_of,
 )
 from stamp.metrics.metrics import metric_table
+from stamp.metrics.of_embeddings import transferability
 from stamp.scoring.stamp import probabilities
 
 

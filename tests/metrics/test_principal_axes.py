@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
 
-from stamp.metrics.domain_distance import SourceKernel, mmd
-from stamp.metrics.principal_axes import WIDEST, PrincipalAxes
-from stamp.metrics.transferability import h_score, logme
+from stamp.metrics.of_embeddings.domain_distance import SourceKernel, mmd
+from stamp.metrics.of_embeddings.principal_axes import WIDEST, PrincipalAxes
+from stamp.metrics.of_embeddings.transferability import h_score, logme
 
 
 def test_embeddings_that_are_not_wide_are_only_turned() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
-from stamp.metrics.transferability import MINIMUM, TOO_WIDE, h_score, leep, logme
+from stamp.metrics.of_embeddings.transferability import MINIMUM, TOO_WIDE, h_score, leep, logme
 
 
 def labeled(n: int = 60, width: int = 5, kinds: int = 3) -> tuple[np.ndarray, np.ndarray]:

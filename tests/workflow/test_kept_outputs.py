@@ -78,7 +78,7 @@ def test_only_what_the_metrics_need_is_made_and_the_rest_has_a_reason(compared: 
 def test_an_edited_metric_or_figure_makes_no_output_again(copied: Project) -> None:
     copied.change_code("report/analyses/baselines/figure.py")
     assert copied.plan(TARGET) == jobs(COMPARED[1:])
-    copied.change_code("metrics/embeddings.py")
+    copied.change_code("metrics/of_embeddings/embeddings.py")
     assert copied.plan(TARGET) == jobs([f"metrics {STUDY} {name}" for name in MODELS], COMPARED)
 
 

@@ -11,15 +11,15 @@ import numpy as np
 import polars as pl
 
 from stamp.inference.extra_outputs.manifest import NotAvailable, note_of, read_output
-from stamp.metrics import (
+from stamp.metrics import stability
+from stamp.metrics.inputs import ScaledOutputs
+from stamp.metrics.of_embeddings import (
     domain_distance,
     embedding_graphs,
     embeddings,
-    stability,
     transferability,
 )
-from stamp.metrics.inputs import ScaledOutputs
-from stamp.metrics.principal_axes import PrincipalAxes
+from stamp.metrics.of_embeddings.principal_axes import PrincipalAxes
 from stamp.metrics.value import NO_EXTRA_OUTPUTS, NO_LABELS, Measured, Value, missing
 from stamp.scoring.stamp import health, probabilities, squared_distances
 

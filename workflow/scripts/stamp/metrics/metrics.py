@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from stamp.config.registries.metrics import METRICS, Metric, metrics_of
-from stamp.metrics import from_outputs, target_estimates, transferability
+from stamp.metrics import from_outputs, target_estimates
 from stamp.metrics.from_extra_outputs import (
     DomainOutputs,
     ExtraInputs,
@@ -18,6 +18,7 @@ from stamp.metrics.from_extra_outputs import (
     target_value,
 )
 from stamp.metrics.inputs import ScaledOutputs, StreamedOutputs, TargetOutputs
+from stamp.metrics.of_embeddings import transferability
 from stamp.metrics.value import (
     COLUMNS,
     DEGENERATE,

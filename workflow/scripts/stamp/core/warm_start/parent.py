@@ -1,7 +1,7 @@
 """The process that others are forked from: it imports packages, forks, and tells how each ended.
 
 Started as a program with a folder for its socket. It ends when its standard input does, and what it
-forked ends with it. It runs nothing that could start a thread, which a fork would lose, and keeps
+forked ends with it. It only imports, so that no thread is at work which a fork would lose. It keeps
 nothing of our own library: a forked process imports that from its own path, as it is by then.
 """
 

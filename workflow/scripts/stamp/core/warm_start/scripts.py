@@ -47,7 +47,7 @@ MORE = {
 }
 SINGLE_THREADED = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-    "POLARS_ALLOW_FORKING_THREAD": "1",  # it warns of threads, of which the parent has none
+    "POLARS_ALLOW_FORKING_THREAD": "1",  # it warns of its own threads, idle in the parent
 }
 
 

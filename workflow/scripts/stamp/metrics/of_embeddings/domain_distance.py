@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist
 
-from stamp.metrics.linear_probe import held_out_accuracy
-from stamp.metrics.principal_axes import spaced
+from stamp.metrics.of_embeddings.linear_probe import held_out_accuracy
+from stamp.metrics.of_embeddings.principal_axes import spaced
 from stamp.metrics.value import ONE_IMAGE, Value, missing
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stamp.metrics.linear_probe import held_out_accuracy
+from stamp.metrics.of_embeddings.linear_probe import held_out_accuracy
 from stamp.metrics.value import NO_IMAGES, ONE_IMAGE, Value, missing
 from stamp.scoring.stamp import exact_groups
 

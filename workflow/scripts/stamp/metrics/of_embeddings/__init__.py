@@ -1,0 +1,1 @@
+"""Measures of embeddings: their shape, their labels, their distance from another domain."""
