@@ -12,6 +12,7 @@ setup(
             "rules/*.smk",
             "envs/stamp.yaml",
             "profiles/*/config.yaml",
+            "resources/*.csv",
             "resources/*.md",
             "resources/*/*.csv",
             "workflow/report/*.rst",

@@ -159,6 +159,9 @@ def content(project: Project) -> dict[str, str]:
     return found
 
 
+TIMES = ("seconds", "cpu_seconds")
+
+
 def without_seconds(path: Path) -> bytes:
     """What a file holds, without the times that epochs and extra outputs took."""
     if path.suffix == ".json":
@@ -170,7 +173,7 @@ def _dropped(value: Any) -> Any:
     if isinstance(value, list):
         return [_dropped(each) for each in value]
     if isinstance(value, dict):
-        return {key: _dropped(each) for key, each in value.items() if key != "seconds"}
+        return {key: _dropped(each) for key, each in value.items() if key not in TIMES}
     return value
 
 

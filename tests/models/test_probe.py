@@ -215,7 +215,7 @@ def job(folder: Path) -> SimpleNamespace:
         images = rng.integers(0, 100, size=(n, SIZE, SIZE, 1)) + 60 * labels[:, None, None, None]
         ids = [f"{view}{row}" for row in range(n)]
         np.save(folder / f"{view}.npy", images.astype(np.uint8))
-        write_json(folder / f"{view}.json", {"ids": ids_digest(ids)})
+        write_json(folder / f"{view}.json", {"ids": ids_digest(ids), "pixels": view})
         table = pl.DataFrame({"image": ids, "light": labels, "never": np.zeros(n, dtype=int)})
         write_table(folder / f"{view}.parquet", table, {"study": "s", "view": view})
         files[view] = SimpleNamespace(
@@ -243,7 +243,14 @@ def extracted(made: SimpleNamespace, folder: Path, view: str) -> Path:
             input=InputFiles(fromdict={**vars(made.files[view]), "weights": [str(made.weights)]}),
             output=[target],
             wildcards=SimpleNamespace(study="s", view=view, backbone="b"),
-            params=SimpleNamespace(load=made.load, versions={"torch": "1"}, files=made.digests),
+            params=SimpleNamespace(
+                load=made.load,
+                versions={"torch": "1"},
+                files=made.digests,
+                pixels={"module": "stamp.images.pixel_cache"},
+                batch=64,
+                numerics={},
+            ),
             resources={"gpu": 0},
             threads=1,
         )

@@ -190,9 +190,9 @@ STAGES = [
     {
         "pairs": ["pairs.parquet"],
         "download": ["datasets/away/downloads/away.tar.gz.json"],
-        "pixels": ["pixels/train/32-gray-bilinear.npy", "pixels/train/32-gray-bilinear.json"],
     },
 ]
+CACHE = [f"pixels/train/32-gray-bilinear{end}" for end in (".npy", ".json")]
 
 
 def test_a_full_disk_is_one_line_in_every_stage_and_the_run_goes_on_when_there_is_room(
@@ -212,6 +212,7 @@ def test_a_full_disk_is_one_line_in_every_stage_and_the_run_goes_on_when_there_i
         shutil.rmtree(kept)
         for stages in STAGES:
             fails_for_want_of_room(project, stages)
+        is_refused_before_the_first_image(project)
         project.finish(*TARGETS)
         assert_same(project, undisturbed)
 
@@ -226,22 +227,39 @@ def no_mounting(folder: Path) -> str:
         return f"a file system can't be mounted here: {error}"
 
 
+def taken_away(project: FaultyProject, names: list[str]) -> list[str]:
+    """The files of some results, which are there no more."""
+    found = []
+    for name in names:
+        place = project.result(name if name.startswith("datasets/") else f"{STUDY}/{name}")
+        for path in place.iterdir() if place.is_dir() else [place]:
+            path.unlink()
+            found.append(str(path.relative_to(project.folder)))
+    return found
+
+
+def is_refused_before_the_first_image(project: FaultyProject) -> None:
+    """Take away a pixel cache, fill the disk: one line says that it does not fit, no job runs."""
+    targets = taken_away(project, CACHE)
+    filler = fault_study.fill(project.folder / "results")
+    run = project.run(*targets)
+    (line,) = set(fault_study.said(run))
+    assert run.code == 1 and "pixel caches" in line and "do not fit" in line
+    assert "Traceback" not in run.text and "rule pixels:" not in run.text
+    filler.unlink()
+    project.finish(*targets)
+
+
 def fails_for_want_of_room(project: FaultyProject, stages: dict[str, list[str]]) -> None:
     """Take away the outputs of stages, fill the disk, and run them; then make room and run again"""
-    targets = []
-    for outputs in stages.values():
-        for name in outputs:
-            place = project.result(name if name.startswith("datasets/") else f"{STUDY}/{name}")
-            for path in place.iterdir() if place.is_dir() else [place]:
-                path.unlink()
-                targets.append(str(path.relative_to(project.folder)))
+    targets = taken_away(project, [name for outputs in stages.values() for name in outputs])
     # what Snakemake removes before a job would make room for it
     removed = [f"{STUDY}/benchmarks", f"{STUDY}/logs"]
     for name in [*removed, *(["datasets/few_uci/images"] if "make_dataset" in stages else [])]:
         shutil.rmtree(project.result(name), ignore_errors=True)
     for log in project.result("datasets").rglob("*.log"):
         log.unlink()
-    targets = [name for name in targets if "/flip/" not in name]
+    targets = [name for name in targets if not {"flip", "blur"} & set(Path(name).parts)]
     filler = fault_study.fill(project.folder / "results")
     run = project.run(*targets)
     assert run.code == 1

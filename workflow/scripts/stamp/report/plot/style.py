@@ -200,6 +200,11 @@ def line_height(size: float) -> float:
     return 1.3 * size / 72
 
 
+def row_height(rows: int) -> float:
+    """The height in inches of each of some rows: less where they would not fit a page."""
+    return min(0.16, 7.0 / max(1, rows))
+
+
 def wrapped(text: str, width: float, size: float, weight: str = "normal") -> list[str]:
     """The text in lines no wider than ``width`` inches, broken between words.
 

@@ -16,7 +16,7 @@ from stamp.report.plot import style
 from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.wording import MINUS, RHO, inside, level_text, models_text, short_number
 
-ROW, BARS = 0.16, 1.7  # inches: a row, the bars
+BARS = 1.7  # inches
 LONGEST = 1.5  # inches: the widest name of a column, which stands upright
 WIDEST = 0.9  # inches: a column of the heat map at the most
 SUBTITLE = f"Oriented {RHO} of each predictor with each outcome, over one common set of models"
@@ -55,7 +55,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
         + 0.1
     )
     top = style.heading_height(texts["title"], SUBTITLE) + room
-    height = ROW * len(order)
+    height = style.row_height(len(order)) * len(order)
     figure, page = style.sheet(top + height + 0.45 + style.notes_height(note, texts["notice"]))
     style.heading(page, texts["title"], SUBTITLE)
     style.notes(page, note, texts["notice"])
@@ -113,7 +113,7 @@ def _named(page: Axes, names: list[str], order: list[str], right: float, top: fl
             "size": style.SMALL,
             "weight": weight,
         }
-        page.text(right, top + (y + 0.5) * ROW, name, **props)
+        page.text(right, top + (y + 0.5) * style.row_height(len(names)), name, **props)
 
 
 def _bars(axes: Axes, rows: pl.DataFrame, order: list[str]) -> None:

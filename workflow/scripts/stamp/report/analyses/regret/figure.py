@@ -15,7 +15,7 @@ from stamp.report.plot import style
 from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.wording import inside, level_text
 
-ROW, RIGHT, GAP = 0.16, 1.7, 0.25  # inches: a row, the right panel, between the panels
+RIGHT, GAP = 1.7, 0.25  # inches: the right panel, between the panels
 LONGEST = 2.6  # inches: the widest name
 SUBTITLE = "What picking one of a few models by each predictor loses against the best of them"
 STRESSED = (STAMP, SOURCE_METRIC, SOURCE_MATCHED, RANDOM)
@@ -34,14 +34,15 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     width = style.WIDTH - left - style.MARGIN - (RIGHT + GAP if near else 0)
     note = _note(rows, near, texts)
     top = style.heading_height(texts["title"], SUBTITLE) + 0.3
-    height = ROW * len(rows)
+    row = style.row_height(len(rows))
+    height = row * len(rows)
     figure, page = style.sheet(top + height + 0.5 + style.notes_height(note, texts["notice"]))
     style.heading(page, texts["title"], SUBTITLE)
     style.notes(page, note, texts["notice"])
     for y, (name, predictor) in enumerate(zip(names, rows["predictor"], strict=True)):
         weight = "bold" if predictor == STAMP else "normal"
         place: dict[str, Any] = {"ha": "right", "va": "center", "weight": weight}
-        page.text(left - 0.1, top + (y + 0.5) * ROW, name, size=style.SMALL, **place)
+        page.text(left - 0.1, top + (y + 0.5) * row, name, size=style.SMALL, **place)
     axes = style.panel(figure, (left, top, width, height), "regret")
     _points(axes, rows, ("regret", "low", "high"), "loss, in units of the outcome")
     chance = rows.filter(pl.col("predictor") == RANDOM)["regret"][0]
