@@ -5,7 +5,7 @@ PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
-.PHONY: help run test test-slurm unit lint bench seeds large audit report rulegraph environment clean
+.PHONY: help run test test-slurm unit lint bench seeds large evidence audit report rulegraph environment clean
 
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench   measure speed and memory, printed as ratios"
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
 	@echo "make large   run the studies of 120 networks each, into results/large (an hour or two)"
+	@echo "make evidence  write docs/evidence.md from results/large; TESTBED=robustness_top1s.csv renews that section too"
 	@echo "make audit   recompute the paper's printed numbers and write docs/reproduction.md"
 	@echo "make report  pack the figures and tables of the last run into report.zip"
 	@echo "make rulegraph  draw docs/images/rulegraph.png (needs graphviz)"
@@ -60,6 +61,10 @@ seeds:
 large:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 2 --resources gpu=1 --config 'studies=[digits_large,phantom_large]' results=results/large
+
+evidence:
+	@envs/install $(RUN)
+	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks.evidence --results results/large $(if $(TESTBED),--testbed $(TESTBED))
 
 audit:
 	@envs/install $(RUN)
