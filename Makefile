@@ -1,6 +1,7 @@
 # Two commands: `make run` sets up and runs the embedded default, `make test` sets up and tests.
 SHELL := /bin/sh
 BIN := .venv/bin
+LARGE ?= results/large
 PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
@@ -14,7 +15,7 @@ help:
 	@echo "make test-slurm  install Debian's Slurm where it is missing (as root), and test studies on it"
 	@echo "make bench   measure speed and memory, printed as ratios"
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
-	@echo "make large   run the studies of 120 networks each, into results/large (an hour or two)"
+	@echo "make large   run the studies of 120 networks each, into results/large (half an hour or more)"
 	@echo "make evidence  write docs/evidence.md from results/large; TESTBED=robustness_top1s.csv renews that section too"
 	@echo "make audit   recompute the paper's printed numbers and write docs/reproduction.md"
 	@echo "make report  pack the figures and tables of the last run into report.zip"
@@ -60,11 +61,11 @@ seeds:
 # Continues where it was when it is stopped: run it again.
 large:
 	@envs/install $(RUN)
-	$(BIN)/snakemake --cores 2 --resources gpu=1 --config 'studies=[digits_large,phantom_large]' results=results/large
+	$(BIN)/snakemake --cores 2 --resources gpu=1 --config 'studies=[digits_large,phantom_large]' results=$(LARGE)
 
 evidence:
 	@envs/install $(RUN)
-	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks.evidence --results results/large $(if $(TESTBED),--testbed $(TESTBED))
+	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks.evidence --results $(LARGE) $(if $(TESTBED),--testbed $(TESTBED))
 
 audit:
 	@envs/install $(RUN)

@@ -56,6 +56,17 @@ two models is picked that the source metric can't tell apart by one standard err
 Predictors with target images in their needs see what STAMP does not.
 """.strip()
 
+CAVEATS = {
+    "digits_large": "The shifts noise, blur, contrast, occlusion and in part affine resemble "
+    "changes of the stress tests: there the stress metric has seen something of the target. "
+    "`background` and `uci` (other writers) do not; the table by outcome shows each.",
+}
+SEEDS = (
+    "Each run has a zoo of its own seed: other recipes, the same data. *adds* counts the runs in "
+    "which a predictor adds by the rules above. Whole tables of every run are in its "
+    "`analyses/baselines.csv` and `analyses/regret.csv`."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -67,6 +78,12 @@ class Evidence:
     outcomes: pl.DataFrame
     predictors: pl.DataFrame  # of `baselines`, under the study's own rule
     regret: pl.DataFrame
+    metrics: pl.DataFrame  # of `baselines`, one row per model and metric
+
+    @property
+    def run(self) -> str:
+        """The name of the run: that of the folder which all its studies are in."""
+        return self.folder.parent.name
 
     @property
     def outcome(self) -> str:
@@ -120,6 +137,7 @@ def read_evidence(study: Study, folder: Path) -> Evidence:
             pl.col("models") == "declared", pl.col("outcome") != baselines.AVERAGE
         ),
         regret=pl.read_csv(folder / "analyses" / "regret.csv", schema=regrets.TABLE, **texts),
+        metrics=pl.read_csv(folder / "analyses" / "baselines_models.csv", schema=baselines.MODELS),
     )
 
 
@@ -240,8 +258,62 @@ def facts(one: Evidence, run: str) -> str:
     return (
         f"Run `{run}`: {len(one.scores)} models of {kinds} families, {excluded} of them excluded "
         f"by the study's rule `{one.study.calibration.exclude}`; {len(outcomes)} outcomes. "
+        f"{compared(one)} "
         f"{one.study.notice or 'Small public images under made-up shifts, small networks.'}"
     )
+
+
+def compared(one: Evidence) -> str:
+    """How many models the common comparison is over, and what the others lack."""
+    rows = one.rows(one.outcome)
+    counted = one.scores.filter(pl.col("excluded").is_null(), ~pl.col("degenerate"))["model"]
+    lacking = one.metrics.filter(
+        pl.col("value").is_null(),
+        pl.col("model").is_in(counted.to_list()),
+        pl.col("metric").is_in([row["predictor"] for row in rows]),
+    )
+    counts = lacking.group_by("name", maintain_order=True).agg(pl.col("model").n_unique())
+    lack = listed([f"{name} ({n} models)" for name, n in counts.sort("name").iter_rows()])
+    why = f"; some of the others lack {lack}" if len(counts) else ""
+    return (
+        f"The comparison is over the {rows[0]['n']} models that have every common predictor{why}."
+    )
+
+
+def left_out(one: Evidence) -> str:
+    """The predictors that have no part in the comparison, with the reason."""
+    others = one.predictors.filter(
+        pl.col("outcome") == one.outcome, ~pl.col("common").fill_null(False)
+    )
+    said = [f"{row['name']} ({row['reason']})" for row in others.iter_rows(named=True)]
+    return f"Not compared: {'; '.join(said) or 'none'}."
+
+
+def seeds_table(runs: Sequence[Evidence]) -> str:
+    """Every predictor that all runs have: what it adds and what it loses, run by run."""
+    head = ["predictor", *(f"corrected, {one.run}" for one in runs), "adds"]
+    head += [*(f"regret of {PICKED}, {one.run}" for one in runs), "picks better", "picks worse"]
+    known = [{row["predictor"]: row for row in one.rows(one.outcome)} for one in runs]
+    shared = [name for name in known[0] if all(name in row for row in known)]
+    rows = [_seed_cells(name, runs, [row[name] for row in known]) for name in shared]
+    return markdown(head, rows, left=1)
+
+
+def _seed_cells(
+    name: str, runs: Sequence[Evidence], rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    both = list(zip(runs, rows, strict=True))
+    adds = sum(one.adds(row) > 0 for one, row in both)
+    lost = [one.pick(one.outcome, name, PICKED) for one in runs]
+    picks = [one.picks(one.outcome, name) for one in runs]
+    tested = name not in baselines.CONTROLS
+    return [
+        rows[0]["name"],
+        *(ranged(row, "corrected", "corrected_low", "corrected_high") for row in rows),
+        f"{adds} of {len(runs)}" if tested else DASH,
+        *(ranged(row, "regret", "low", "high", 3) for row in lost),
+        *(DASH if name == MATCHED else str(picks.count(sign)) for sign in (1, -1)),
+    ]
 
 
 def study_section(name: str, study: Study, folders: Sequence[Path]) -> tuple[str, list[Evidence]]:
@@ -251,15 +323,16 @@ def study_section(name: str, study: Study, folders: Sequence[Path]) -> tuple[str
     plan = [f"- {what}: {said}" for what, said in plan_of(text)]
     parts = [f"## {study.title}", "The plan, as the study's file states it:", "\n".join(plan)]
     for one, folder in zip(found, folders, strict=True):
-        parts += [
-            facts(one, str(folder)),
-            f"### What holds{f', {folder.name}' if len(folders) > 1 else ''}",
-            verdict(one),
-            f"### Every predictor, {one.rows(one.outcome)[0]['title'].lower()}",
-            predictor_table(one),
-            "### By outcome",
-            domain_table(one),
-        ]
+        several = f", {one.run}" if len(folders) > 1 else ""
+        parts += [f"### What holds{several}", facts(one, str(folder)), verdict(one)]
+    if name in CAVEATS:
+        parts.append(CAVEATS[name])
+    first, which = found[0], found[0].rows(found[0].outcome)[0]["title"].lower()
+    if len(found) > 1:
+        parts += [f"### Over the runs, {which}", SEEDS, seeds_table(found)]
+    several = f", {first.run}" if len(folders) > 1 else ""
+    parts += [f"### Every predictor, {which}{several}", predictor_table(first), left_out(first)]
+    parts += [f"### By outcome{several}", domain_table(first)]
     return "\n\n".join(parts), found
 
 
@@ -280,8 +353,10 @@ def findings(every: Iterable[Evidence]) -> str:
          _parameters),
     ]  # fmt: skip
     lines = []
+    several = len({one.run for one in found}) > 1
     for place, (claim, here) in enumerate(parts, start=1):
-        said = "; ".join(f"{one.study.title}: {here(one)}" for one in found)
+        names = [f"{one.study.title}{f' ({one.run})' if several else ''}" for one in found]
+        said = "; ".join(f"{name}: {here(one)}" for name, one in zip(names, found, strict=True))
         lines.append(f"{place}. *{claim}* Here: {said}.")
     return "\n".join(lines)
 

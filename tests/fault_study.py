@@ -110,7 +110,8 @@ class Fault:
     """Where a job ends: its script and a part of its output's name, and in which write.
 
     The write is the first of a file that grows beyond ``size`` bytes, after ``times`` files whose
-    name ends in ``after`` were finished.
+    name ends in ``after`` were finished. With a ``filler`` the job is not killed: when it starts,
+    that file takes all of its disk but for ``size`` bytes.
     """
 
     script: str
@@ -118,6 +119,7 @@ class Fault:
     size: int
     after: str = ""
     times: int = 1
+    filler: str = ""
 
 
 def place(faults: list[Fault], folder: Path) -> None:

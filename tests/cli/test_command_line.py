@@ -53,6 +53,12 @@ def test_the_list_of_commands_fits_too_and_the_version_is_told(
     assert helped(capsys, "--version") == f"stamp {__version__}\n"
 
 
+def test_no_command_prints_the_list_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"    {name}" in said for name in NAMES)
+
+
 def test_a_mistyped_command_is_one_line_with_the_one_that_is_meant(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -118,6 +124,14 @@ def test_a_pipe_gets_one_line_per_row_and_a_narrow_terminal_paragraphs(
     narrow = titled(["name", "text", "more"], ROWS)
     assert max(map(len, narrow.splitlines())) <= 30
     assert "  more: d" in narrow
+
+
+def test_wrapped_titles_stay_above_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "45")
+    titles = ["name", "a title of many words that is wrapped", "more"]
+    above, _, below = titled(titles, ROWS).partition("---")
+    assert sorted(above.split()) == sorted(" ".join(titles).split())
+    assert "a-name-that-stays" in below
 
 
 def test_metrics_fit_80_columns_and_are_told_to_programs_without_colours(

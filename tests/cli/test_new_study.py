@@ -144,6 +144,7 @@ def test_a_study_without_images_is_written_for_outputs_that_are_brought(
         (["clinic", "--data", "mine/table.csv", "-o", "group=patients"], "did you mean 'patient'"),
         (["clinic", "--data", "mine/table.csv", "--target", "bare/table.csv"], "none of Edema"),
         (["clinic", "--data", "bare/table.csv"], "no labels found"),
+        (["Meine Klinik", "--data", "mine/table.csv"], "such as 'meine-klinik'"),
         (["taken", "--data", "mine/table.csv"], "taken.yaml: this study is there already"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Ends the job that it is loaded into, in the middle of a write: the kernel does it.
+"""Ends the job that it is loaded into, in the middle of a write: the kernel or a full disk does it.
 
 Python imports this module when it starts, if its folder is on ``PYTHONPATH``. A folder of faults,
 one JSON file each (see ``fault_study.Fault``), says which job is to end where. A process that makes
@@ -38,6 +38,12 @@ def arm_after(name: str, times: int, size: int) -> None:
     sys.addaudithook(count)
 
 
+def fill(filler: Path, left: int) -> None:
+    """Take all of a disk but for ``left`` bytes, as another program might."""
+    disk = os.statvfs(filler.parent)
+    filler.write_bytes(bytes(disk.f_bavail * disk.f_frsize - left))
+
+
 def begin(faults: Path, script: str) -> None:
     """Take the first fault that is meant for this job, if there is one; nobody takes it again."""
     job = Path(script).name.partition(".")[2]
@@ -50,7 +56,9 @@ def begin(faults: Path, script: str) -> None:
         except FileNotFoundError:  # by another job
             continue
         sys.dont_write_bytecode = True
-        if fault["after"]:
+        if fault["filler"]:
+            fill(Path(fault["filler"]), fault["size"])
+        elif fault["after"]:
             arm_after(fault["after"], fault["times"], fault["size"])
         else:
             arm(fault["size"])

@@ -182,6 +182,18 @@ def test_the_largest_fifth_of_the_pixels_counts_and_equals_count_too() -> None:
     assert int(top(torch.full((1, 10, 10), 0.3)).sum()) == 0
 
 
+@given(st.lists(st.integers(0, 20), min_size=4, max_size=4), st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_rounding_does_not_part_pixels_of_one_value(places: list[int], seed: int) -> None:
+    """Values at least 1/20 apart, with noise like that of another batch size."""
+    exact = torch.tensor(places).reshape(1, 2, 2) / 20
+    maps = exact.repeat_interleave(5, dim=1).repeat_interleave(5, dim=2)
+    noise = torch.rand(maps.shape, generator=torch.Generator().manual_seed(seed)) - 0.5
+    # a fifth of 100 pixels is less than the 25 of a place: the places with the largest value count
+    wanted = (maps == maps.max()) & (maps > maps.min())
+    assert torch.equal(top(maps + 1e-6 * noise), wanted)
+
+
 @given(st.lists(st.booleans(), min_size=16, max_size=16), st.integers(0, 2**16 - 1))
 @settings(max_examples=60, deadline=None)
 def test_dice_is_that_of_sets(first: list[bool], bits: int) -> None:

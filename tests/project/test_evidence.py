@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,11 @@ def folder(tmp_path: Path) -> Path:
     write_table(own / "statistics" / "outcomes.parquet", tidy, {"study": "digits"})
     every = [row for name in names for row in predictor_rows(name)]
     write_table(own / "analyses" / "baselines.csv", frame(every, baselines.TABLE), {})
+    lacking = [
+        {"model": key, "metric": "ece", "name": "ECE", "value": None if key == "m0" else 0.1}
+        for key in MODELS
+    ]
+    write_table(own / "analyses" / "baselines_models.csv", frame(lacking, baselines.MODELS), {})
     lost = [row for name in names for row in regret_rows(name)]
     write_table(own / "analyses" / "regret.csv", frame(lost, regrets.TABLE), {})
     return tmp_path
@@ -97,6 +103,29 @@ def test_what_holds_follows_from_intervals_and_corrected_p_alone(folder: Path) -
     row = next(line for line in text.splitlines() if line.startswith("| DoC |"))
     assert "0.40 [0.20, 0.60]" in row and "0.012 [0.001, 0.020]" in row and "| no |" in row
     assert next(line for line in text.splitlines() if line.startswith("| Random")).count("0.123")
+
+
+def test_the_models_that_are_not_compared_are_explained(folder: Path) -> None:
+    text = evidence.page([folder], ["digits"], HEADING)
+    assert "over the 6 models that have every common predictor" in text
+    assert "some of the others lack ECE (1 models)" in text
+
+
+def test_several_runs_stand_beside_each_other(folder: Path, tmp_path_factory: Any) -> None:
+    other = tmp_path_factory.mktemp("other") / "large-1"
+    shutil.copytree(folder, other)
+    file = other / "digits" / "analyses" / "baselines.csv"
+    changed = pl.read_csv(file, schema=baselines.TABLE).with_columns(
+        corrected_low=pl.when(predictor="entropy").then(-0.2).otherwise("corrected_low")
+    )
+    write_table(file, changed, {})
+    text = evidence.page([folder, other], ["digits"], HEADING)
+    assert "2 seeds)" in text and "### What holds, large-1" in text
+    table = text.partition("### Over the runs")[2].partition("### Every predictor")[0]
+    rows = {line.split(" | ")[0].strip("| "): line for line in table.splitlines()}
+    assert "| 1 of 2 |" in rows["Entropy"] and "| 2 of 2 |" in rows["STAMP"]
+    assert f"0.40 [{MINUS}0.20, 0.60]" in rows["Entropy"] and "0.40 [0.20, 0.60]" in rows["Entropy"]
+    assert text.count("### Every predictor") == 1
 
 
 def test_an_interval_around_zero_shows_nothing(folder: Path) -> None:

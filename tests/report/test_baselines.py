@@ -111,6 +111,51 @@ def test_a_metric_that_no_model_has_is_listed_with_the_reason() -> None:
     assert row["rho"] is None and row["reason"] == "not available: no labels"
 
 
+def test_the_mean_of_an_estimate_is_of_the_models_that_have_it_for_every_target_of_the_mean() -> (
+    None
+):
+    data = study()
+    # with a mean over `far` and `near`; model 3 has no estimate anywhere, model 5 none for `near`
+    tidy = data.outcomes.filter(pl.col("outcome") != "mean")
+    mean = tidy.filter(pl.col("outcome").is_in(["far", "near"])).group_by(
+        "model", maintain_order=True
+    )
+    whole = mean.agg(pl.exclude("outcome", "value").first(), pl.col("value").mean()).with_columns(
+        outcome=pl.lit("mean")
+    )
+    lost = (pl.col("model") == MODELS[5]) & (pl.col("metric") == "doc") & (pl.col("view") == "near")
+    data = dataclasses.replace(
+        data,
+        outcomes=pl.concat([tidy, whole.select(tidy.columns)]),
+        metrics=data.metrics.with_columns(value=pl.when(lost).then(None).otherwise("value")),
+        texts={**data.texts, "relabelled": []},
+    )
+    far, near, both = (
+        baselines.metric_values(data, "doc", name, MODELS) for name in ("far", "near", "mean")
+    )
+    assert np.flatnonzero(np.isnan(both)).tolist() == [3, 5]
+    assert np.allclose(both, (far + near) / 2, equal_nan=True)
+    row = one(baselines.table(data), models="all", outcome="mean", predictor="doc")
+    assert row["n"] == 10 and row["reason"] is None
+
+
+def test_the_reason_is_that_of_most_of_the_models_that_are_compared() -> None:
+    data = study()
+    said = (
+        pl.when(pl.col("model") == MODELS[0])
+        .then(pl.lit("no outputs that differ"))
+        .otherwise(pl.lit("no labels"))
+    )
+    nothing_there = pl.col("metric") == "doc"
+    metrics = data.metrics.with_columns(
+        value=pl.when(nothing_there).then(None).otherwise("value"),
+        reason=pl.when(nothing_there).then(said).otherwise("reason"),
+    )
+    table = baselines.table(dataclasses.replace(data, metrics=metrics))
+    row = one(table, models="all", outcome="far", predictor="doc")
+    assert row["reason"] == "not available: no labels"
+
+
 def test_the_average_leaves_out_a_relabelled_source() -> None:
     table = baselines.table(study())
     mean = one(table, models="all", outcome="average", predictor="doc")

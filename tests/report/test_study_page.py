@@ -88,7 +88,7 @@ def test_models_whose_draws_overlap_are_not_told_apart() -> None:
     )
     found = said(rows, shares)
     assert found.headline == "M0 and M1 can't be told apart at the top."
-    assert "M2 is clearly below all of them." in found.sentences
+    assert "M2 is clearly below all models at the top." in found.sentences
 
 
 def test_a_clear_winner_is_called_so_only_where_its_rank_interval_is_one_place() -> None:
@@ -144,6 +144,22 @@ def test_the_record_gives_both_intervals_and_says_when_zero_is_inside() -> None:
     both = said([row("a", 0.9)], track=replace(track, source_low=-0.1)).sentences[-1]
     assert "STAMP's interval includes zero" in last and "Both intervals include zero" in both
     assert NO_TARGETS in said([row("a", 0.9, low=0.8, high=1.0)]).sentences[-1]
+
+
+def test_the_record_says_which_ranking_was_clearly_better() -> None:
+    rows = [row("a", 0.9, low=0.8, high=1.0)]
+    track = Track("the mean of all targets", 77, 0.63, 0.47, 0.75, 0.91, 0.83, 0.94)
+    assert "the source metric ranked clearly better" in said(rows, track=track).sentences[-1]
+    overlap = said(rows, track=replace(track, high=0.84)).sentences[-1]
+    assert "clearly better" not in overlap
+    better = replace(track, low=0.95, high=0.99)
+    assert "STAMP ranked clearly better" in said(rows, track=better).sentences[-1]
+
+
+def test_what_must_not_be_used_stands_right_after_the_headline() -> None:
+    rows = [row("a", 0.9, low=0.8, high=1.0), row("b", 0.5, low=0.4, high=0.6)]
+    rows += [row("c", 0.4, low=0.3, high=0.5), row("leaky", 0.95, low=0.9, high=1.0, stop=True)]
+    assert "LEAKY must not be used" in said(rows).sentences[0]
 
 
 def test_names_with_commas_are_quoted_and_long_lists_are_counted() -> None:

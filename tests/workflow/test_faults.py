@@ -12,6 +12,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import fault_study
@@ -198,11 +199,46 @@ CACHE = [f"pixels/train/32-gray-bilinear{end}" for end in (".npy", ".json")]
 def test_a_full_disk_is_one_line_in_every_stage_and_the_run_goes_on_when_there_is_room(
     undisturbed: FaultyProject, tmp_path: Path
 ) -> None:
-    """A file system of its own for the results: only Snakemake's own folder has room."""
-    if reason := no_mounting(tmp_path):
+    """Only Snakemake's own folder has room."""
+    with on_a_small_disk(undisturbed, tmp_path) as project:
+        for stages in STAGES:
+            fails_for_want_of_room(project, stages)
+        is_refused_before_the_first_image(project)
+        project.finish(*TARGETS)
+        assert_same(project, undisturbed)
+
+
+def test_a_disk_that_fills_up_while_images_are_decoded_is_one_line_and_leaves_nothing(
+    undisturbed: FaultyProject, tmp_path: Path
+) -> None:
+    """There is room when the run starts; then another program leaves room for half of the cache."""
+    cache = undisturbed.result(f"{STUDY}/{CACHE[0]}").stat().st_size
+    with on_a_small_disk(undisturbed, tmp_path) as project:
+        targets = taken_away(project, CACHE)
+        filler = project.result("filler")
+        fault = Fault("pixels.py", CACHE[0], cache // 2, filler=str(filler))
+        fault_study.place([fault], project.folder / "faults")
+        run = project.run(*targets)
+        assert run.code == 1 and "Error in rule pixels:" in run.text
+        assert filler.is_file() and "Traceback" not in run.text, run.text
+        planned, failed = dict.fromkeys(fault_study.said(run))
+        assert "will be written" in planned
+        assert CACHE[0] in failed and "no space left on the disk" in failed
+        assert not any((project.folder / name).exists() for name in targets)
+        assert not list(project.folder.rglob("*.part"))
+        filler.unlink()
+        project.finish(*targets)
+        project.finish(*TARGETS)
+        assert_same(project, undisturbed)
+
+
+@contextmanager
+def on_a_small_disk(undisturbed: FaultyProject, folder: Path) -> Iterator[FaultyProject]:
+    """A copy with a file system of its own for the results: they fit, and 1 MiB more."""
+    if reason := no_mounting(folder):
         assert os.environ.get("CI") != "true", reason
         pytest.skip(reason)
-    project = FaultyProject(undisturbed.copy(tmp_path / "project").folder)
+    project = FaultyProject(undisturbed.copy(folder / "project").folder)
     results = project.folder / "results"
     kept = results.rename(project.folder / "kept")
     results.mkdir()
@@ -210,11 +246,7 @@ def test_a_full_disk_is_one_line_in_every_stage_and_the_run_goes_on_when_there_i
     with fault_study.small_disk(results, size + (1 << 20)):
         shutil.copytree(kept, results, dirs_exist_ok=True)
         shutil.rmtree(kept)
-        for stages in STAGES:
-            fails_for_want_of_room(project, stages)
-        is_refused_before_the_first_image(project)
-        project.finish(*TARGETS)
-        assert_same(project, undisturbed)
+        yield project
 
 
 def no_mounting(folder: Path) -> str:

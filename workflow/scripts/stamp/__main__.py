@@ -66,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as mistake:
         print(f"stamp: {mistake}", file=sys.stderr)
         return 2
+    if not line:
+        parser().print_help()
+        return 0
     given = parser().parse_args(line)
     given.line = line  # as the user wrote it
     try:

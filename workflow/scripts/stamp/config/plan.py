@@ -217,7 +217,12 @@ def load(document: Mapping[str, Any], file: str = CONFIG) -> Plan:
 def check_study_name(name: str, where: str) -> None:
     """Refuse a name that can't be a folder of results beside those of the data sets."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "datasets":
-        raise UserError(f"{where}: '{name}' can't be the name of a study")
+        fit = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
+        meant = f", such as '{fit}'" if fit and fit != "datasets" else ""
+        raise UserError(
+            f"{where}: '{name}' can't be the name of a study: only letters, digits, - and _, "
+            f"and not 'datasets'{meant}"
+        )
 
 
 def read_plan(studies: Sequence[str] | None = None, **changes: Any) -> Plan:

@@ -22,19 +22,21 @@ from stamp.core.errors import UserError
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
+    from pydicom.uid import UID
 
 Array = NDArray[np.float64]
 
 FUNCTIONS = ("LINEAR", "LINEAR_EXACT", "SIGMOID")
 COLOURS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT", "PALETTE COLOR")
 
-# The packages that bring a decoder of a compressed transfer syntax, by the end of its UID; Pillow
-# reads all of baseline JPEG (4.50).
+# What reads a compressed transfer syntax beside Pillow, by the end of its UID: packages of the
+# extra ``dicom``. Pillow reads all of baseline JPEG (4.50); nothing reads JPEG of 12 bits (4.51).
 _PREFIX = "1.2.840.10008.1.2."
-_JPEG = ("4.51", "4.57", "4.70", "4.80", "4.81")
+_LOSSY_JPEG = _PREFIX + "4.51"
+_JPEG = ("4.57", "4.70", "4.80", "4.81")
 _JPEG2000 = ("4.90", "4.91", "4.201", "4.202", "4.203")
 DECODERS = {
-    **dict.fromkeys((_PREFIX + end for end in _JPEG), "pylibjpeg pylibjpeg-libjpeg"),
+    **dict.fromkeys((_PREFIX + end for end in _JPEG), "python-gdcm"),
     **dict.fromkeys((_PREFIX + end for end in _JPEG2000), "pylibjpeg pylibjpeg-openjpeg"),
 }
 
@@ -273,15 +275,12 @@ def _decoded(path: str | Path, dataset: Dataset) -> NDArray[Any]:
     from pydicom.pixels import get_decoder, pixel_array
 
     syntax = dataset.file_meta.TransferSyntaxUID
-    packages = DECODERS.get(str(syntax))
-    install = f"pip install {packages}" if packages else "convert the file to an uncompressed one"
-    unknown = f"{path}: no installed decoder reads its transfer syntax '{syntax.name}': {install}"
     try:
         decoder = get_decoder(syntax)
     except NotImplementedError:
-        raise UserError(unknown) from None
+        raise _undecoded(path, syntax) from None
     if not decoder.is_available:
-        raise UserError(unknown)
+        raise _undecoded(path, syntax)
     if "pillow" in decoder.available_plugins:
         # It claims syntaxes of which it reads a part, such as JPEG with 12 bits.
         with suppress(Exception):
@@ -289,9 +288,24 @@ def _decoded(path: str | Path, dataset: Dataset) -> NDArray[Any]:
     try:
         return pixel_array(dataset)
     except Exception as error:
-        if packages and not _installed(packages):
-            raise UserError(unknown) from None
+        packages = DECODERS.get(str(syntax))
+        twelve_bits = syntax == _LOSSY_JPEG and int(dataset.BitsStored) > 8
+        if twelve_bits or (packages and not _installed(packages)):
+            raise _undecoded(path, syntax) from None
         raise _unreadable(path, error) from None
+
+
+def _undecoded(path: str | Path, syntax: UID) -> UserError:
+    """The line on a compression that nothing here reads, with what would help."""
+    packages = DECODERS.get(str(syntax))
+    if packages:
+        help_ = f"pip install '.[dicom]', or only: pip install {packages}"
+    else:
+        help_ = "convert the file to an uncompressed one"
+    bits = " with 12 bits" if syntax == _LOSSY_JPEG else ""
+    return UserError(
+        f"{path}: no installed decoder reads its transfer syntax '{syntax.name}'{bits}: {help_}"
+    )
 
 
 def _installed(packages: str) -> bool:

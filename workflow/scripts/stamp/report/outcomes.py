@@ -65,7 +65,7 @@ def outcomes(
         pl.col("outcome").is_not_null()
     )
     tidy = _averaged(named, "outcome")
-    complete = _complete(tidy, relabelled)
+    complete = outcomes_of_mean(tidy, relabelled)
     whole = _averaged(tidy.filter(pl.col("outcome").is_in(complete))).with_columns(
         outcome=pl.lit(MEAN)
     )
@@ -104,9 +104,9 @@ def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     )
 
 
-def _complete(tidy: pl.DataFrame, relabelled: Collection[str]) -> list[str]:
+def outcomes_of_mean(tidy: pl.DataFrame, relabelled: Collection[str]) -> list[str]:
     """The outcomes that the mean is over."""
-    rows = tidy.filter(~_of_source())
+    rows = tidy.filter(~_of_source() & (pl.col("outcome") != MEAN))
     elsewhere = ~pl.col("outcome").str.split("/").list.first().is_in(list(relabelled))
     others = rows.filter(elsewhere)
     gaps = (

@@ -36,8 +36,12 @@ def titled(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     smallest = _narrowed(whole, _natural(whole), 0)
     if limit is not None and sum(smallest) + len(GAP) * (len(titles) - 1) > limit:
         return "\n\n".join(_paragraph(titles, row, limit) for row in rows)
-    head, *lines = table(whole).splitlines()
-    return "\n".join([head, "-" * len(head), *lines])
+    widths = _natural(whole)
+    if limit is not None:
+        widths = _narrowed(whole, widths, limit - len(GAP) * (len(titles) - 1))
+    head = _lines(titles, widths, "")
+    body = [line for row in rows for line in _lines(row, widths, "")]
+    return "\n".join([*head, "-" * max(map(len, head)), *body])
 
 
 def _natural(rows: Sequence[Sequence[str]]) -> list[int]:

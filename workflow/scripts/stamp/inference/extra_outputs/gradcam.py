@@ -28,6 +28,7 @@ from stamp.models.taps import blocks, layout
 
 SHARE = 0.2
 FLAT = 1e-5  # of its largest value: what a map must vary by to be more than rounding
+TIE = 1e-5  # of a map's range: values that are nearer to each other count as equal
 NORMS = ("norm1", "layer_norm1", "layernorm_before")
 
 
@@ -138,12 +139,16 @@ class GradCam:
 def top(maps: torch.Tensor, share: float = SHARE) -> torch.Tensor:
     """Boolean [n, h, w]: the pixels of the largest ``share`` of each map, those at its least never.
 
-    Pixels equal to the last one that counts count too; a constant map has none.
+    ``maps`` are scaled to [0, 1]. Pixels equal to the last one that counts count too; a constant
+    map has none. Values within ``TIE`` are equal. A map of few places that is enlarged has whole
+    rows of pixels with one value, which rounding tells apart in another way in every batch size:
+    without ``TIE`` some of them would be in and some out.
     """
     flat = maps.flatten(1)
     count = max(1, round(share * flat.shape[1]))
     least = flat.topk(count, dim=1).values[:, -1:]
-    return ((flat >= least) & (flat > flat.amin(dim=1, keepdim=True))).view_as(maps)
+    lowest = flat.amin(dim=1, keepdim=True)
+    return ((flat >= least - TIE) & (flat > lowest + TIE)).view_as(maps)
 
 
 def dice(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -110,12 +110,12 @@ def _keys(rows: Sequence[Row]) -> list[str]:
 def answer(found: Standing, labels: Mapping[str, str], track: Track | None, level: float) -> Answer:
     """The words for a standing; ``labels`` are the models' names, ``track`` what targets say."""
     names, sentences = _told_apart(labels), []
+    if found.unusable:
+        sentences.append(f"{listed(found.unusable, names)} must not be used: see the flags.")
     if found.known and found.below and len(found.top) > 1:
         sentences.append(_below(found, names))
     if found.known and found.between:
         sentences.append(_between(found, names))
-    if found.unusable:
-        sentences.append(f"{listed(found.unusable, names)} must not be used: see the flags.")
     sentences.append(_record(track, level))
     return Answer(_headline(found, names), sentences, found)
 
@@ -142,7 +142,7 @@ def _headline(found: Standing, names: Mapping[str, str]) -> str:
 
 
 def _below(found: Standing, names: Mapping[str, str]) -> str:
-    return f"{listed(found.below, names)} {_is(found.below)} clearly below all of them."
+    return f"{listed(found.below, names)} {_is(found.below)} clearly below all models at the top."
 
 
 def _between(found: Standing, names: Mapping[str, str]) -> str:
@@ -164,7 +164,20 @@ def _record(track: Track | None, level: float) -> str:
     if track.source is not None:
         beside = _interval(track.source_low, track.source_high, None)
         said += f"; the source metric with {RHO} = {short_number(track.source)}{beside}"
-    return f"{said}.{_no_relation(track)}"
+    return f"{said}.{_which_was_better(track)}{_no_relation(track)}"
+
+
+def _which_was_better(track: Track) -> str:
+    """Which of the two rankings was better, where their intervals are apart."""
+    low, high = track.low, track.high
+    source_low, source_high = track.source_low, track.source_high
+    if low is None or high is None or source_low is None or source_high is None:
+        return ""
+    if high < source_low:
+        return " There the source metric ranked clearly better than STAMP: choose by it first."
+    if low > source_high:
+        return " There STAMP ranked clearly better than the source metric."
+    return ""
 
 
 def _no_relation(track: Track) -> str:

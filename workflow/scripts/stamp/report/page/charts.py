@@ -28,7 +28,7 @@ SHAPES = [
     "triangle-right",
 ]  # fmt: skip
 PICKED = "indexof(picks, datum.model) >= 0"
-MOST_RANKED = 40  # models of the heat map
+MOST_RANKED = 40  # models of a heat map, the first of the leaderboard
 MOST_CURVES = 60
 LEAST_SPAN = 0.05  # of the colours of stress tests: smaller differences do not fill them
 NUMBER = ".3f"
@@ -328,8 +328,10 @@ def robustness_rows(page: StudyPage) -> list[dict[str, Any]]:
     table = page.tables.robustness
     if table is None:
         return []
-    names = {row["model"]: row["name"] for row in page.models}
     every = table.filter(pl.col("classes") == ALL).drop_nulls("value")
+    tested = set(every["model"])
+    shown = [row for row in page.models if row["model"] in tested][:MOST_RANKED]
+    names = {row["model"]: row["name"] for row in shown}
     return [
         {
             "model": row["model"],
@@ -381,7 +383,7 @@ def robustness(page: StudyPage) -> Drawn:
             "gain:Q",
             title="changed minus clean",
             scale=alt.Scale(scheme="purpleorange", domain=[-span, span], domainMid=0),
-            legend=alt.Legend(orient="bottom", gradientLength=220, format="+.2f"),
+            legend=alt.Legend(orient="top", gradientLength=220, format="+.2f"),
         ),
         opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
         tooltip=told,

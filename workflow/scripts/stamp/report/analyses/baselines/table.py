@@ -24,7 +24,14 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.comparison import paired, predictor_partials
 from stamp.report.comparison.common_set import adjust
 from stamp.report.main_table import target_title
-from stamp.report.outcomes import MEAN, outcomes, shown_outcomes, source_outcome, values
+from stamp.report.outcomes import (
+    MEAN,
+    outcomes,
+    outcomes_of_mean,
+    shown_outcomes,
+    source_outcome,
+    values,
+)
 from stamp.report.wording import RHO, number
 from stamp.stats.correlations.correlation import (
     FEWEST,
@@ -100,7 +107,10 @@ def models(data: AnalysisData) -> pl.DataFrame:
 
 
 def metric_values(data: AnalysisData, name: str, outcome: str, keys: list[str]) -> np.ndarray:
-    """A metric of the models for an outcome; an estimate is that of the outcome's own images."""
+    """A metric of the models for an outcome; an estimate is that of the outcome's own images.
+
+    For the mean it is the mean over the same outcomes, of the models that have it for each of them.
+    """
     rows = data.metrics.filter(pl.col("metric") == name)
     own = rows.filter(pl.col("view").is_null())
     if len(own):
@@ -109,8 +119,10 @@ def metric_values(data: AnalysisData, name: str, outcome: str, keys: list[str]) 
     if rows.is_empty():
         return np.full(len(keys), np.nan)
     shaped = rows.with_columns(pl.lit("top1").alias("class"), se=pl.lit(None, dtype=pl.Float64))
-    tidy = outcomes(shaped, data.texts["outcomes"], data.texts["relabelled"])
-    return values(tidy, outcome, keys)
+    relabelled = data.texts["relabelled"]
+    tidy = outcomes(shaped, data.texts["outcomes"], relabelled)
+    names = outcomes_of_mean(data.outcomes, relabelled) if outcome == MEAN else [outcome]
+    return np.mean([values(tidy, name, keys) for name in names], axis=0)
 
 
 def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any]]:
@@ -136,7 +148,7 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
         row |= {**about(name), "direction": direction[name]}
         members = common if common is not None and name in shared else known[name]
         if not known[name].any():
-            row["reason"] = _reason(data, name)
+            row["reason"] = _reason(data, name, outcome, keys)
         else:
             row |= {"n": int(members.sum()), "common": name in shared}
             if name not in shared and which != MIXED:
@@ -256,9 +268,14 @@ def competes() -> pl.Expr:
     return ~pl.col("needs").fill_null("").str.contains("target labels")
 
 
-def _reason(data: AnalysisData, name: str) -> str:
-    known = data.metrics.filter(pl.col("metric") == name)["reason"].drop_nulls()
-    return f"not available: {known[0]}" if len(known) else "not available"
+def _reason(data: AnalysisData, name: str, outcome: str, keys: list[str]) -> str:
+    """Why none of these models has a metric: what most of them say."""
+    rows = data.metrics.filter((pl.col("metric") == name) & pl.col("model").is_in(keys))
+    known = rows["reason"].drop_nulls()
+    if len(known):
+        return f"not available: {known.mode(maintain_order=True)[0]}"
+    partly = outcome == MEAN and rows["value"].is_not_null().any()
+    return "not available: not for every target of the mean" if partly else "not available"
 
 
 def _numbers(drawn: Bootstrap, names: list[str], level: float) -> list[dict[str, Any]]:
