@@ -47,6 +47,7 @@ localrules:
     training_figure,
     pair_distances,
     analysis_figure,
+    chart_library,
     page,
     index_page,
     download,
@@ -65,8 +66,8 @@ rule all:
 
 
 onstart:
-    from stamp.core import start_rate
     from stamp.core.live_display import show_time_left
+    from stamp.core.snakemake_speed import start_without_limit
     from stamp.core.warm_start import scripts as warm_scripts
     from stamp.data.planned_caches import room_for_caches
 
@@ -76,7 +77,7 @@ onstart:
     except UserError as mistake:
         sys.exit(f"stamp: {mistake}")
     show_time_left(workflow.logger_manager.plugin_handlers)
-    start_rate.unlimited(workflow)
+    start_without_limit(workflow)
     if PLAN.warm_start:
         warm_scripts.use(workflow, DEVICE)
 

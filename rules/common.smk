@@ -34,7 +34,9 @@ from stamp.core.errors import UserError
 from stamp.core.file_digest import planned, remember_in
 from stamp.core.interruption import Interruption
 from stamp.core.job_records import keep as keep_records
+from stamp.core.snakemake_speed import know_arguments, plan_faster
 
+plan_faster()
 try:
     PLAN = configuration.load(config)
     DEVICE = choose_device(PLAN.device)
@@ -67,16 +69,6 @@ def one_of(names):
     return any_of(names) or "none^"
 
 
-def of_wildcards(function):
-    """A function that takes wildcards alone, as Snakemake need not find out for every job anew.
-
-    It asks `inspect` for the arguments of each function three times per job, a seventh of the time
-    that a plan takes, unless they are said here.
-    """
-    function._overwrite_params = {}
-    return function
-
-
 wildcard_constraints:
     study=one_of(PLAN.studies),
     dataset=one_of(PLAN.datasets),
@@ -107,22 +99,22 @@ def of_study(*path):
             value = getattr(value, name)
         return value
 
-    return of_wildcards(part)
+    return know_arguments(part)
 
 
 def of_model(part):
     """A function from wildcards to a part of the model."""
-    return of_wildcards(lambda wildcards: getattr(model_of(wildcards), part))
+    return know_arguments(lambda wildcards: getattr(model_of(wildcards), part))
 
 
 def of_dataset(part):
     """A function from wildcards to a part of the data set."""
-    return of_wildcards(lambda wildcards: getattr(PLAN.datasets[wildcards.dataset], part))
+    return know_arguments(lambda wildcards: getattr(PLAN.datasets[wildcards.dataset], part))
 
 
 def at_view(method, wildcard="view"):
     """A function from wildcards to what a method of the study says of the view (or target)."""
-    return of_wildcards(
+    return know_arguments(
         lambda wildcards: getattr(study_of(wildcards), method)(getattr(wildcards, wildcard))
     )
 
@@ -140,13 +132,13 @@ def code_of(script, *modules):
         first, *found = [one(wildcards) if callable(one) else one.format(**named) for one in names]
         return code_digest(SCRIPTS / first, *found)
 
-    return of_wildcards(digest)
+    return know_arguments(digest)
 
 
 def grows(resource, first):
     """A job's resource: ``first``, and as much again on each retry, up to the configured limit."""
     most = PLAN.limits.get(resource, float("inf"))
-    return lambda wildcards, attempt: min(first * attempt, most)
+    return know_arguments(lambda wildcards, attempt: min(first * attempt, most))
 
 
 def memory(megabytes):
@@ -159,6 +151,7 @@ def minutes(number):
     return grows("runtime", number)
 
 
+@know_arguments
 def batch_size(wildcards, resources):
     """How many images a model is run on at a time.
 
@@ -167,6 +160,7 @@ def batch_size(wildcards, resources):
     return PLAN.inference.batch
 
 
+@know_arguments
 def gpus(wildcards):
     """The GPUs of a job that runs a model; precomputed logits need none."""
     return 0 if model_of(wildcards).precomputed else GPU
@@ -182,13 +176,13 @@ def files_of(pattern, **parts):
         lists = {name: list(getattr(study_of(wildcards), part)) for name, part in parts.items()}
         return expand(f"{RESULTS}/{{study}}/{pattern}", **{**dict(wildcards.items()), **lists})
 
-    return of_wildcards(files)
+    return know_arguments(files)
 
 
 def files_if(part, pattern, **parts):
     """As :func:`files_of`, for studies that have a part; none for others."""
     files = files_of(pattern, **parts)
-    return of_wildcards(
+    return know_arguments(
         lambda wildcards: files(wildcards) if getattr(study_of(wildcards), part) else []
     )
 
@@ -196,7 +190,7 @@ def files_if(part, pattern, **parts):
 def file_if(part, pattern):
     """The only one of :func:`files_if`."""
     files = files_if(part, pattern)
-    return of_wildcards(lambda wildcards: files(wildcards)[0] if files(wildcards) else [])
+    return know_arguments(lambda wildcards: files(wildcards)[0] if files(wildcards) else [])
 
 
 def studies_due(jobs, rule):

@@ -1,5 +1,7 @@
 """The pages to open: one per study, self-contained, and an index of them."""
 
+from importlib.metadata import version
+
 
 rule pair_examples:
     """The pairs behind one model's score: those that add most to SV, typical ones, all distances.
@@ -59,6 +61,21 @@ rule thumbnails:
         "../workflow/scripts/{params.runs}"
 
 
+rule chart_library:
+    """The script that draws the charts of all pages: it takes a second to put together, once."""
+    output:
+        f"{RESULTS}/.chart_library.js",
+    log:
+        f"{RESULTS}/logs/chart_library.log",
+    conda:
+        ENVIRONMENT
+    params:
+        version=version("vl-convert-python"),
+        code=code_of("chart_library.py"),
+    script:
+        "../workflow/scripts/chart_library.py"
+
+
 rule page:
     """A study's page: the answer, the leaderboard, charts, a card for every model, and the pairs."""
     input:
@@ -74,6 +91,7 @@ rule page:
         robustness=robustness_of,
         regret=regret_of,
         thumbnails=file_if("shows_images", "thumbnails.parquet"),
+        library=rules.chart_library.output[0],
     output:
         html=report(
             f"{RESULTS}/{{study}}/page.html",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import warm
 
-from stamp.core import start_rate
+from stamp.core import snakemake_speed
 from stamp.core.warm_start import scripts
 from stamp.core.warm_start.scripts import allowed, imports, job_environment
 
@@ -86,5 +86,5 @@ def test_a_job_has_its_threads_and_temporary_folder_as_snakemake_gives_them() ->
 @pytest.mark.parametrize("local", [True, False])
 def test_the_rate_of_starts_is_limited_on_a_cluster_only(local: bool) -> None:
     scheduler = SimpleNamespace(job_rate_limiter="100 per second")
-    start_rate.unlimited(SimpleNamespace(local_exec=local, scheduler=scheduler))
+    snakemake_speed.start_without_limit(SimpleNamespace(local_exec=local, scheduler=scheduler))
     assert (scheduler.job_rate_limiter is None) == local

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from figures_check import check_texts
+from matplotlib.patches import StepPatch
 
 from pair_distances import main
 from stamp.core.artifacts import write_json
@@ -36,9 +37,12 @@ def test_each_panel_has_the_steps_of_its_models_histograms() -> None:
     figure, table = pair_distances.draw(given, labels(3), TEXTS)
     for key, record in given.items():
         axes = next(one for one in figure.axes if one.get_label() == f"pairs:{key}")
-        tops = [float(path.get_paths()[0].vertices[:, 1].max()) for path in axes.collections]
         found = record["distances"]
-        assert tops == pytest.approx([max(found["semantic"]), max(found["random"])])
+        drawn = [steps.get_data() for steps in axes.patches if isinstance(steps, StepPatch)]
+        assert [steps.edges.tolist() for steps in drawn] == [found["edges"]] * 4
+        shown = [found["semantic"], found["random"]]  # each as an area and a line
+        assert [steps.values.tolist() for steps in drawn[::2]] == shown
+        assert [steps.values.tolist() for steps in drawn[1::2]] == shown
         assert axes.get_xlim()[1] == found["edges"][-1]
         rows = table.filter(pl.col("model") == key)
         assert rows["semantic"].to_list() == found["semantic"]

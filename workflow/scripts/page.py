@@ -12,8 +12,9 @@ from stamp.report.page.study_page import study_page
 def main(smk):
     tables = read_tables(smk.input, smk.wildcards.study, smk.params)
     page = study_page(tables, study_facts(smk.params, Path(smk.output.html).parents[1]))
+    library = Path(smk.input.library).read_text(encoding="utf-8")
     with atomic_write(smk.output.html) as part:
-        part.write_text(study_html(page), encoding="utf-8")
+        part.write_text(study_html(page, library), encoding="utf-8")
     write_json(smk.output.summary, summary(page, f"{smk.wildcards.study}/page.html"))
 
 

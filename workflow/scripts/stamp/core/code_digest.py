@@ -72,7 +72,7 @@ def read(file: Path) -> SourceFile:
     """A source file's definitions by name, with its imports from the library apart."""
     tree = ast.parse(file.read_text(), filename=str(file))
     source = SourceFile()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             source.imported.update(_own_imports(node))
     for statement in tree.body:
@@ -82,6 +82,14 @@ def read(file: Path) -> SourceFile:
         if not names and not _means_nothing(statement):
             source.loose.append(statement)
     return source
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements in a tree, also those of functions and branches; no expressions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from _statements(child)
 
 
 def _own_imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, tuple[str, str | None]]]:

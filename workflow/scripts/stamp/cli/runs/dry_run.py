@@ -50,6 +50,7 @@ STAGES = (
     "figure",
     "pair_distances",
     "thumbnails",
+    "chart_library",
     "page",
     "index_page",
 )

@@ -32,7 +32,14 @@ SCRIPTS = Path(__file__).resolve().parents[3]
 ALL = ("snakemake.script", "snakemake.logging", "numpy", "polars", "safetensors.numpy", "tqdm")
 NETWORK = ("torch", "safetensors.torch", "stamp.models.torchvision_ops")
 TRAINING = (*NETWORK, "torch._dynamo")
-DRAWING = ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.style", "seaborn")
+DRAWING = (
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_pdf",
+    "matplotlib.figure",
+    "matplotlib.style",
+    "fontTools.subset",
+    "seaborn",
+)
 PAGE = ("altair", "jinja2", "yaml")
 MORE = {
     **dict.fromkeys(("train", "finetune"), TRAINING),
@@ -43,7 +50,8 @@ MORE = {
     **dict.fromkeys(("analysis", "correlate", "agreement_on_the_line"), ("scipy.special",)),
     **dict.fromkeys(("calibrate", "probe"), ("scipy.optimize",)),
     "metrics": ("scipy.optimize", "sklearn.linear_model", "sklearn.pipeline"),
-    **dict.fromkeys(("page", "index_page"), PAGE),
+    **dict.fromkeys(("page", "index_page", "chart_library"), PAGE),
+    "thumbnails": ("PIL.Image",),
 }
 SINGLE_THREADED = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),

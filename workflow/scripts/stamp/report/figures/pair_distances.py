@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -106,11 +105,11 @@ def _distributions(axes: Axes, rows: pl.DataFrame) -> None:
     """The steps of both kinds of pairs over a model's own range of distances."""
     edges = np.array([*rows["from"], rows["to"][-1]])
     for kind, colour in COLOURS.items():
-        sns.histplot(
-            x=((edges[1:] + edges[:-1]) / 2), weights=rows[kind].to_numpy(), bins=edges.tolist(),
-            element="step", color=colour, alpha=0.35, linewidth=0.9, ax=axes,
-        )  # fmt: skip
-    axes.set(xlim=(0, edges[-1]), xlabel="", ylabel="", yticks=[])
+        shares = rows[kind].to_numpy()
+        axes.stairs(shares, edges, fill=True, color=colour, alpha=0.35, linewidth=0)
+        axes.stairs(shares, edges, color=colour, linewidth=0.9)
+    axes.set(xlim=(0, edges[-1]), yticks=[])
+    axes.set_ylim(bottom=0)
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(3))
     axes.tick_params(labelsize=style.FINE, pad=1.5)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
@@ -34,10 +33,10 @@ NO_IMAGES = (
 )
 
 
-def study_html(page: StudyPage) -> str:
-    """The page of a study."""
+def study_html(page: StudyPage, library: str | None = None) -> str:
+    """The page of a study; ``library`` is :func:`chart_library` of a caller who has it already."""
     specifications = charts.charts(page)
-    library, script = _library(), _asset("page.js")
+    library, script = library or chart_library(), _asset("page.js")
     return (
         _environment()
         .get_template("study.html")
@@ -196,8 +195,10 @@ def _asset(name: str) -> str:
 
 
 @cache
-def _library() -> str:
-    """Vega, Vega-Lite and vega-embed, as one script."""
+def chart_library() -> str:
+    """Vega, Vega-Lite and vega-embed, as one script; it takes a second to put together."""
+    import vl_convert
+
     return vl_convert.javascript_bundle()  # type: ignore[call-arg]
 
 
