@@ -463,6 +463,25 @@ def test_a_model_on_its_own_training_patients_is_flagged(
     assert card_of(capsys, "--trained-on")["trained_on"] == "none of the source's splits"
 
 
+def test_a_patient_met_in_training_leaks_into_class_pairs_of_other_images_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where groups are patients they count, where they are the classes images do."""
+    table = pl.read_csv("clinic/table.csv")
+    test = pl.col("split") == "test"
+    first = pl.int_range(pl.len()).over("patient") == 0
+    # the first image of every patient of the test split is one of the training split
+    split = pl.when(test & first).then(pl.lit("seen")).otherwise(pl.col("split"))
+    table.with_columns(split=split).write_csv("clinic/apart.csv")
+    by_class = ("--data", "clinic/apart.csv", "--semantic", "class")
+    found = card_of(capsys, *by_class, "--trained-on", "seen")
+    assert "leakage" in names(found)
+    assert "of the" in found["trained_on"] and "groups behind the score" in found["trained_on"]
+    assert "leakage" not in names(card_of(capsys, *by_class, "--trained-on", "train"))
+    shapes = json.loads(said(capsys, "--json", "--trained-on", "calibration", data="shapes"))
+    assert "leakage" not in names(shapes)
+
+
 def test_what_a_zoo_says_of_a_models_training_is_on_the_card(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -204,7 +204,8 @@ def audit(named: Named, candidate: Candidate, study: Study, run: RunOptions) -> 
     record = calibrate(
         outputs["source"].only("calibration"), task, classes, thresholds, minimum, at
     )
-    met = meeting(candidate.trained_on, named.index, pairs, study.pairs.semantic)
+    columns = label_columns(task, classes)
+    met = meeting(candidate.trained_on, named.index, pairs, study.pairs.semantic, columns)
     settings = score_settings(study, run.seed)
     table, headline = score_table(
         outputs["source"], pairs, settings, record["value"], key, met.leaks
