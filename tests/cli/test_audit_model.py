@@ -185,6 +185,21 @@ def test_patients_with_visits_are_scored_by_visits_and_class_pairs_are_by_label(
     same = [(a, b) for a, b in ends if a[0] == b[0] and a[1] != b[1]]
     assert found["n_semantic"] == len(same)
     assert found["n_units"] == test["patient"].n_unique()  # patients are resampled
+    assert f"images of {test['patient'].n_unique()} groups (patients or the like)" in text
+    text = " ".join(said(capsys, data="shapes").split())
+    assert "images, split test" in text  # groups that are the classes are no patients
+
+
+def test_a_score_of_some_of_the_eligible_pairs_says_of_how_many(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exact is over all drawn visits: the card says so where more could have been drawn."""
+    test = pl.read_csv("clinic/table.csv").filter(split="test")
+    visits = len(test) - test["patient"].n_unique()
+    some = json.loads(said(capsys, "--json", "--pairs", "9"))
+    assert (some["n_semantic"], some["eligible"]) == (9, visits)
+    assert f"9 of {visits} eligible temporal" in " ".join(said(capsys, "--pairs", "9").split())
+    assert "eligible" not in said(capsys)
 
 
 def test_a_constant_model_has_no_score_and_the_card_says_why(
