@@ -317,6 +317,8 @@ def test_every_partial_correlation_stands_beside_one_corrected_for_its_controls_
     for column in plain:
         assert any(other in table for other in ends.get(column, (f"{column}_corrected",))), column
     assert bool(plain) or not any("partial" in column for column in table)
+    caption = Path(families.__file__).parents[1] / name / "caption.rst"
+    assert not plain or "measured with error" in caption.read_text()
 
 
 def test_one_model_a_family_is_the_first_by_its_key_and_choices_are_all_there_are() -> None:
