@@ -95,9 +95,8 @@ def test_the_source_accuracy_is_weighted_to_the_classes_of_each_target() -> None
     assert outcomes.values(found, "source:mean", MODELS) == pytest.approx(mean)
 
 
-def test_the_classes_of_a_mix_are_in_the_order_of_the_rows_so_that_equal_runs_have_equal_bits() -> (
-    None
-):
+def test_the_classes_of_a_mix_are_in_the_order_of_the_rows() -> None:
+    """So that sums of floats have equal bits in equal runs."""
     names = [f"class {at}" for at in np.random.default_rng(0).permutation(200)]
     rows = pl.DataFrame({"class": names}).with_columns(
         model=pl.lit("a"),
