@@ -26,7 +26,7 @@ from stamp.config.study import Study
 from stamp.config.view_names import SOURCE
 from stamp.core.artifacts import atomic_write, read_table
 from stamp.report import flags
-from stamp.report.correlate import OF_SOURCE, SOURCE_METRIC
+from stamp.report.correlate import OF_SOURCE, SOURCE_MATCHED, SOURCE_METRIC
 from stamp.report.outcomes import MEAN, outcome_names
 
 SEEDS = (0, 1, 2)
@@ -85,6 +85,11 @@ class Finished:
     def source(self) -> str:
         """The source metric in words."""
         return METRICS[self.tidy["metric"][0]]
+
+    @property
+    def control(self) -> str:
+        """What partial correlations are given, in words: class-matched where that is another."""
+        return self.name(SOURCE_MATCHED if SOURCE_MATCHED in self.predictors else SOURCE_METRIC)
 
     def kept(self, which: str) -> int:
         """How many models a filter keeps."""
@@ -183,7 +188,7 @@ def detail(run: Finished, which: str) -> str:
     ]
     partial = [
         [
-            f"{run.name(predictor)}, given the {run.source}{how}",
+            f"{run.name(predictor)}, given the {run.control}{how}",
             *(cell(outcome, predictor, column) for outcome in run.outcomes),
         ]
         for column, how in PARTIALS.items()
@@ -273,7 +278,7 @@ def beyond_the_source(runs: Sequence[Finished], which: str) -> str:
             text = f"{number(rho)} (p {NONE if p is None else f'{p:.3f}'})"
             parts.append(f"{text} for seed {run.seed}")
         said.append(
-            f"Given the {runs[0].source}{how}, STAMP's partial rho with the mean over outcomes is "
+            f"Given the {runs[0].control}{how}, STAMP's partial rho with the mean over outcomes is "
             f"{listed(parts)}; p is below {SMALL_P} for {small} of {len(runs)} seeds."
         )
     return " ".join(said)
@@ -326,25 +331,33 @@ def section(study: Study, runs: Sequence[Finished]) -> list[str]:
         f"### STAMP and the {source}",
         "\n".join(said),
         "### Every outcome and seed",
-        f"Spearman's rho over models; n stands where it is not that of the {source}.",
+        f"Spearman's rho over models; n stands where it is not that of the {source}."
+        + (PLAIN_ONE if runs[0].control != source else ""),
         *(detail(run, which) for run in runs for which in FILTERS),
         "### Flags",
         flag_table(runs),
     ]
 
 
+PLAIN_ONE = " Where the class-matched source metric has a dash, it is the plain one."
 INTRODUCTION = """
 Whether a score that needs no target data ranks models as the targets do, next to the source metric,
-which needs labels at the source and no target data either. `all` keeps every model, degenerate ones
-at the raw value of the formula (the headline score only: the other scores have no value there, so
-that their n is smaller). `declared` leaves out degenerate models and those that the study's rule
-excludes.
+which needs labels at the source and no target data either. The source metric is over all classes.
+The class-matched one is over the classes of a target, accuracies weighted to their shares there, so
+it uses the target's labels; partial correlations are given that one. `all` keeps every model,
+degenerate ones at the raw value of the formula (the headline score only: the other scores have no
+value there, so that their n is smaller). `declared` leaves out degenerate models and those that the
+study's rule excludes.
 
 Numbers of earlier versions differ for these reasons. The headline is the exact estimator, over all
-random pairs; it was the sampled one, which stands beside it. The source metric beside an outcome is
-over the classes of that outcome. Standard errors are clustered by patient. Nuclear norm, MaNo, MDE,
-energy and dispersion are of the target's images. Differences of predictors are corrected by max-T,
-no longer by Holm's method. The networks are trained as before.
+random pairs; it was the sampled one, which stands beside it. The source metric is over all classes
+again; for a time it was over the classes of each outcome, which is now the class-matched one. On
+the digits that one is also weighted to the mix of classes of each target, which moved the partials
+there. Corrected partials take the error of the source metric by patient, with what models that are
+measured on the same images share of it. The networks have the same recipes and were trained again:
+their metrics differ in the second decimal, as between processors, and so do the ranks. The places
+of STAMP among other predictors, which README has, moved because nuclear norm, MaNo, MDE, energy and
+dispersion are of the target's images and further predictors were added.
 """.strip()
 
 

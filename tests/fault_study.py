@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 from project import Project, Run, model
 from servers import Server
 
@@ -28,17 +30,21 @@ DOCUMENT: dict[str, Any] = {
     "preprocessing": {"size": 32, "channels": 1},
     "pairs": {"split": "test", "semantic": "class", "max_pairs": 40},
     "calibration": {"split": "calibration", "n_images": 15, "scale": True},
-    "targets": {"away": {"dataset": "away"}, "stream": {"dataset": "away", "streamed": True}},
+    "targets": {
+        "away": {"dataset": "away", "classes": {"all": CLASSES}},
+        "stream": {"dataset": "away", "streamed": True},
+    },
     "zoo": ["faults"],
-    "analyses": ["baselines"],
-    "metrics": ["entropy", "tta_flip", "embedding_instability", "fd_target"],
+    "analyses": ["baselines", "robustness"],
+    "metrics": ["entropy", "tta_flip", "embedding_instability", "fd_target", "aline_d"],
+    "show_images": True,
     "optional_metrics": ["projection_norm"],
     "extra_outputs": {"images": 20},
     "stress": {"changes": ["noise", "blur"], "images": 20},
     "statistics": {"permutations": 200, "resamples": 200, "minimum": 3},
 }
 RECIPE = {"stage1": {"epochs": 1}, "stage2": {"epochs": 2}, "batch": 16}
-TARGETS = ("all", "results/datasets/few_uci/index.parquet")
+TARGETS = ("all", "results/datasets/few_uci/index.parquet", "results/audit/claims.csv")
 
 
 @dataclass(frozen=True)
@@ -97,12 +103,33 @@ def create(folder: Path, hosts: Hosts) -> Project:
     zoo = {name: model("linear", name) for name in ("linear", "tuned", "probe")}
     zoo["tuned"]["load"] = {**tuned, "initial": {"none": True}, **GRAY}
     zoo["probe"]["load"] = {"source": "probe", "backbone": backbone}
+    files = {"source": "home.csv", "away": "away.csv", "stream": "away.csv"}
+    for name in ("home", "away"):
+        write_outputs(folder / f"{name}.csv", hosts.data.folder / f"{name}.tar.gz")
+    about_given = {"family": "given", "objective": "supervised", "regime": "plain"}
+    zoo["given"] = {
+        **about_given,
+        "label": "given",
+        "trained_on": [],
+        "load": {"source": "logits", "files": files},
+    }
     project.write(f"zoo/{STUDY}.yaml", zoo)
     module = folder / "workflow" / "scripts" / "stamp" / "inference" / "predictions.py"
     text = module.read_text()
     assert text.count("\nPART = 4096\n") == 1
     module.write_text(text.replace("\nPART = 4096\n", f"\nPART = {ROWS}\n"))
     return project
+
+
+def write_outputs(path: Path, archive: Path) -> None:
+    """Made-up outputs of a model, by image, for all images in an archive."""
+    with tarfile.open(archive) as tar:
+        names = sorted(one.name.removeprefix("./") for one in tar if one.isfile())
+    images = [name for name in names if name.endswith(".png")]
+    z = np.random.default_rng(0).normal(size=(len(images), len(CLASSES)))
+    z += [[2.0 * (Path(name).parts[0] == one) for one in CLASSES] for name in images]
+    columns = {one: z[:, at] for at, one in enumerate(CLASSES)}
+    pl.DataFrame({"image": images, **columns}).write_csv(path)
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,21 @@ def test_patients_with_visits_are_scored_by_visits_and_class_pairs_are_by_label(
     same = [(a, b) for a, b in ends if a[0] == b[0] and a[1] != b[1]]
     assert found["n_semantic"] == len(same)
     assert found["n_units"] == test["patient"].n_unique()  # patients are resampled
+    assert f"images of {test['patient'].n_unique()} groups (patients or the like)" in text
+    text = " ".join(said(capsys, data="shapes").split())
+    assert "images, split test" in text  # groups that are the classes are no patients
+
+
+def test_a_score_of_some_of_the_eligible_pairs_says_of_how_many(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exact is over all drawn visits: the card says so where more could have been drawn."""
+    test = pl.read_csv("clinic/table.csv").filter(split="test")
+    visits = len(test) - test["patient"].n_unique()
+    some = json.loads(said(capsys, "--json", "--pairs", "9"))
+    assert (some["n_semantic"], some["eligible"]) == (9, visits)
+    assert f"9 of {visits} eligible temporal" in " ".join(said(capsys, "--pairs", "9").split())
+    assert "eligible" not in said(capsys)
 
 
 def test_a_constant_model_has_no_score_and_the_card_says_why(
@@ -463,6 +478,25 @@ def test_a_model_on_its_own_training_patients_is_flagged(
     assert card_of(capsys, "--trained-on")["trained_on"] == "none of the source's splits"
 
 
+def test_a_patient_met_in_training_leaks_into_class_pairs_of_other_images_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where groups are patients they count, where they are the classes images do."""
+    table = pl.read_csv("clinic/table.csv")
+    test = pl.col("split") == "test"
+    first = pl.int_range(pl.len()).over("patient") == 0
+    # the first image of every patient of the test split is one of the training split
+    split = pl.when(test & first).then(pl.lit("seen")).otherwise(pl.col("split"))
+    table.with_columns(split=split).write_csv("clinic/apart.csv")
+    by_class = ("--data", "clinic/apart.csv", "--semantic", "class")
+    found = card_of(capsys, *by_class, "--trained-on", "seen")
+    assert "leakage" in names(found)
+    assert "of the" in found["trained_on"] and "groups behind the score" in found["trained_on"]
+    assert "leakage" not in names(card_of(capsys, *by_class, "--trained-on", "train"))
+    shapes = json.loads(said(capsys, "--json", "--trained-on", "calibration", data="shapes"))
+    assert "leakage" not in names(shapes)
+
+
 def test_what_a_zoo_says_of_a_models_training_is_on_the_card(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -485,10 +519,11 @@ def test_what_a_zoo_says_of_a_models_training_is_on_the_card(
         (["--trained-on-list", "empty.txt"], "empty.txt: names no image and no group"),
         (["--trained-on-list", "o.csv", "--trained-on-column", "x"], "exclude each other"),
         (["--trained-on-column", "usd"], "no column 'usd'"),
+        (["--model", "=1+2"], "--model: '=1+2' begins with '='"),
         (["--trained-on-list", "nameless.csv"], "none of the columns image, path, file, group"),
     ],
 )
-def test_a_mistake_in_what_it_was_trained_on_is_one_line(
+def test_a_mistake_in_its_name_or_in_what_it_was_trained_on_is_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], line: str
 ) -> None:
     Path("empty.txt").write_text("\n")

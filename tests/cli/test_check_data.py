@@ -186,6 +186,17 @@ def test_a_column_of_zero_and_one_with_another_number_is_warned_of(
     assert "the column" not in text
 
 
+def test_a_class_that_no_study_would_take_is_an_error(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = Path("clinic/table.csv")
+    table.write_text(table.read_text().replace("Mass", "<b>Mass</b>", 1))
+    code, text = said(capsys, str(table))
+    assert code == 1
+    (line,) = [one for one in text.splitlines() if one.startswith("error: ")]
+    assert "'<b>Mass</b>'" in line and "HTML tag" in line
+
+
 def test_a_missing_date_is_warned_of_once(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, text = said(capsys, edited(clinic, "date", "", range(1, 2)))
     assert text.count("warning: 1 of 36 images have no visit or date, first 'images/1-0.png'") == 1

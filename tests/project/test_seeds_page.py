@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from benchmarks.seeds import page
+from benchmarks import ROOT
+from benchmarks.seeds import INTRODUCTION, PLAIN_ONE, page
 
 from stamp.core.artifacts import write_table
 
@@ -28,7 +30,7 @@ def correlation(which: str, outcome: str, predictor: str, rho: float | None, n: 
     return {**row, **ends, **partials, **{f"{name}_p": None for name in partials}}
 
 
-def correlations(seed: int) -> pl.DataFrame:
+def correlations(seed: int, matched: Sequence[str] = ()) -> pl.DataFrame:
     rows = []
     for which in ("all", "declared"):
         for outcome, ours, theirs in zip(OUTCOMES, STAMP[seed], SOURCE[seed], strict=True):
@@ -36,6 +38,8 @@ def correlations(seed: int) -> pl.DataFrame:
             rows.append({**stamp, "partial_source_p": PARTIAL_P[seed]})
             rows.append(correlation(which, outcome, "sampled_stamp", EXACT[seed], n=2))
             rows.append(correlation(which, outcome, "source_metric", theirs))
+            if outcome in matched:
+                rows.append(correlation(which, outcome, "source_matched", theirs))
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -70,7 +74,8 @@ def text(tmp_path: Path) -> str:
             about = {"study": study}
             write_table(folder / "scores.parquet", board(seed), about)
             write_table(folder / "outcomes.parquet", outcomes(metric, seed == 2), about)
-            write_table(folder / "correlations.csv", correlations(seed), {})
+            matched = ["there/a"] if study == "digits" else []
+            write_table(folder / "correlations.csv", correlations(seed, matched), {})
     return page({seed: tmp_path / str(seed) for seed in STAMP})
 
 
@@ -114,6 +119,21 @@ def test_the_partial_counts_the_seeds_with_a_small_p(text: str) -> None:
         "and corrected for its error, STAMP's partial rho with the mean over outcomes is 0.85"
         in text
     )
+
+
+def test_partials_are_said_to_be_given_the_source_metric_that_they_are_given(text: str) -> None:
+    phantom, digits = text.split("## Handwritten digits")
+    assert "| STAMP, given the source AUROC |" in phantom
+    assert "class-matched source AUROC" not in phantom and "has a dash" not in phantom
+    assert "| STAMP, given the class-matched source accuracy |" in digits
+    assert "Given the class-matched source accuracy, STAMP's partial rho" in digits
+    assert "given the source accuracy" not in digits and "has a dash" in digits
+
+
+def test_the_page_in_the_docs_begins_as_the_generator_says() -> None:
+    """Who changes the words of one changes those of the other."""
+    written = (ROOT / "docs" / "embedded-results.md").read_text()
+    assert INTRODUCTION in written and written.count(PLAIN_ONE) == 2
 
 
 def test_the_summary_averages_over_seeds_only_where_every_seed_has_a_value(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -304,6 +305,20 @@ def test_the_paper_prints_a_rho_that_ten_families_cannot_have() -> None:
     assert np.abs(steps - np.round(steps)) * families.step(10) == pytest.approx(
         [0.0001, 0.0019, 0.0002], abs=1e-4
     )
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_partial_correlation_stands_beside_one_corrected_for_its_controls_error(
+    name: str,
+) -> None:
+    table = import_module(f"stamp.report.analyses.{name}.table").TABLE
+    plain = [column for column in table if column.endswith("partial")]
+    ends = {"partial": ("partial_corrected", "corrected")}
+    for column in plain:
+        assert any(other in table for other in ends.get(column, (f"{column}_corrected",))), column
+    assert bool(plain) or not any("partial" in column for column in table)
+    caption = Path(families.__file__).parents[1] / name / "caption.rst"
+    assert not plain or "measured with error" in caption.read_text()
 
 
 def test_one_model_a_family_is_the_first_by_its_key_and_choices_are_all_there_are() -> None:

@@ -237,6 +237,16 @@ def test_models_stand_in_the_order_of_each_column_of_the_slope_chart():
         assert sorted(height, key=height.get) == sorted(values, key=values.get, reverse=True)
 
 
+def test_a_source_metric_beside_an_outcome_of_other_classes_is_said_to_be_over_all():
+    data = study(count=8)
+    assert "all classes" not in " ".join(texts_of(ranks.draw(data)[0]))
+    matched = data.outcomes.filter(pl.col("outcome") == "source").with_columns(
+        outcome=pl.lit("source:mean")
+    )
+    figure, _ = ranks.draw(replace(data, outcomes=pl.concat([data.outcomes, matched])))
+    assert "all classes" in " ".join(texts_of(figure))
+
+
 def test_slopes_join_the_two_marks_of_a_model_and_are_thicker_where_the_ranks_differ_more():
     figure, table = ranks.draw(study(count=12))
     points, slopes = points_of(figure.axes[0]), artists(figure.axes[0], "slope")

@@ -28,6 +28,7 @@ SOUND = {
     "kind": "temporal",
     "groups": 300,
     "images": 900,
+    "n_units": 900,
     "n_semantic": 600,
 }
 # What is wrong, the flag it raises, and what the reason must name.
@@ -52,6 +53,7 @@ DEFECTS = [
     ({"groups": 12}, "few", "12 groups"),
     ({"n_semantic": 97}, "few", "97 pairs"),
     ({"kind": "class", "groups": 3, "images": 20}, "few", "20 images"),
+    ({"kind": "class", "n_units": 12}, "few", "12 groups"),
     ({"trained_on": None}, "training_unknown", "trained on"),
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from stamp.report import leaderboard, outcomes
+from stamp.report.comparison.source_metric import target_classes
 from stamp.report.correlate import correlations
 from stamp.scoring.evaluate import EvaluationSettings, evaluate_view
 from stamp.stats.correlations.partial_correlation import partial_spearman
@@ -92,6 +93,21 @@ def test_the_source_accuracy_is_weighted_to_the_classes_of_each_target() -> None
         assert outcomes.values(found, f"source:{name}", MODELS) == pytest.approx(values)
     mean = np.mean(list(expected.values()), axis=0)
     assert outcomes.values(found, "source:mean", MODELS) == pytest.approx(mean)
+
+
+def test_the_classes_of_a_mix_are_in_the_order_of_the_rows() -> None:
+    """So that sums of floats have equal bits in equal runs."""
+    names = [f"class {at}" for at in np.random.default_rng(0).permutation(200)]
+    rows = pl.DataFrame({"class": names}).with_columns(
+        model=pl.lit("a"),
+        view=pl.lit("far"),
+        domain=pl.lit("all"),
+        metric=pl.lit("recall"),
+        value=0.5,
+        positives=3,
+    )
+    found = target_classes(pl.concat([rows, rows.with_columns(model=pl.lit("b"))]), {})
+    assert list(found.mixes["far", "all"]) == names
 
 
 def test_its_standard_error_and_covariance_are_those_of_drawing_patients_again() -> None:

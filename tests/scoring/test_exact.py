@@ -288,6 +288,29 @@ def test_intervals_cover_about_as_often_as_they_say(which):
     assert jackknife.mean() == pytest.approx(value.std(), rel=0.25)
 
 
+def test_sv_of_drawn_visits_is_that_of_all_eligible_ones_without_bias():
+    """The others whose images are there by chance are no fair sample; all drawn is exact."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(200), rng.choice([2, 12], 200, p=[0.7, 0.3]))
+    often = np.bincount(groups)[groups] == 12
+    noise = np.where(often, 0.3, 1.0)[:, None] * rng.normal(size=(len(groups), 3))
+    p = rng.normal(size=(200, 3))[groups] + noise
+    a = np.flatnonzero(groups[1:] == groups[:-1])
+    distances = squared_distances(p, a, a + 1)
+    drawn, by_chance = [], []
+    for seed in range(150):
+        some = a[np.random.default_rng(seed).permutation(len(a))[: len(a) // 2]]
+        drawn.append(pool_pairs((some, some + 1), (some, some + 1), groups).exact(p, "temporal"))
+        there = np.zeros(len(p), dtype=bool)
+        there[[some, some + 1]] = True
+        by_chance.append(distances[there[a] & there[a + 1]].mean())
+    values = np.array([one.value()[0] for one in drawn])
+    assert values.mean() == pytest.approx(distances.mean(), abs=4 * values.std() / np.sqrt(150))
+    assert np.mean(by_chance) < distances.mean() - values.std()
+    every = pool_pairs((a, a + 1), (a, a + 1), groups).exact(p, "temporal")
+    assert every.value()[0] == pytest.approx(distances.mean(), rel=1e-12)
+
+
 def test_few_pairs_vary_less_by_the_exact_estimator():
     """For 97 pairs, what is random about AV is most of a sampled score's noise."""
     rng = np.random.default_rng(7)

@@ -13,14 +13,16 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import fault_study
 import pytest
 from fault_study import STUDY, TARGETS, Fault, FaultyProject, Hosts
-from project import Run
+from project import ROOT, Run
 from safetensors.numpy import load_file
 
+FIRST_ENDED = [Fault("download.py", "home.tar.gz", 0), Fault("make_dataset.py", "few_uci", 0)]
 DOWNLOADS = [f"results/datasets/{name}/downloads/{name}.tar.gz.json" for name in ("home", "away")]
 RESUMED = ".linear.safetensors.unfinished.json"
 
@@ -70,7 +72,13 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         Fault("predictions.py", "predictions/stream/linear", 2 * rows // 5, RESUMED, 2),
         Fault("predictions.py", "predictions/stream/linear", stream.stat().st_size - 8, RESUMED, 3),
         half("calibrate", f"{study}calibration/linear.json"),
+        half("precomputed_logits", f"{study}logits/away/given.safetensors"),
+        half("precomputed_predictions", f"{study}predictions/stream/given.safetensors"),
         half("score", f"{study}scores/tuned.parquet"),
+        half("class_matched_score", f"{study}class_matched_scores/away/tuned.parquet"),
+        half("pair_examples", f"{study}pair_examples/tuned.json"),
+        half("thumbnails", f"{study}thumbnails.parquet"),
+        half("model_profile", f"{study}profiles/robustness/tuned.parquet"),
         # the first kind of extra output, then a kind after it
         half("extra_outputs", f"{extra}linear.json", f"{extra}embeddings/linear.safetensors"),
         half(
@@ -87,6 +95,7 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         half("target_embeddings", f"{study}target_embeddings/probe.json"),
         half("metrics", f"{study}metrics/linear.parquet"),
         half("projection_norm", f"{study}projection_norm/linear.parquet"),
+        half("agreement_on_the_line", f"{study}statistics/agreement_on_the_line.parquet"),
         half("evaluate", f"{study}evaluations/away/tuned.parquet"),
         half("collect", f"{study}statistics/outcomes.parquet"),
         half("correlate", f"{study}statistics/correlations.csv"),
@@ -97,7 +106,26 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         half("pair_distances", f"{study}figures/pair_distances.png"),
         half("analysis", f"{study}analyses/baselines.csv"),
         half("analysis_figure", f"{study}figures/baselines.png"),
+        half("page", f"{study}page.html"),
+        half("index_page", "index.html"),
+        half("audit_claims", "audit/claims.csv"),
     ]
+
+
+# Scripts of which no job is ended here.
+ELSEWHERE = {
+    "staged": "runs another script of the list",
+    "timings": "what jobs took, which no two runs have equal",
+    "audit_study": "sets the paper's studies beside it, which are not run here",
+    "stream": "tests/inference/test_stream_models.py ends it after any part",
+}
+
+
+def test_every_stage_is_ended_in_a_write(undisturbed: FaultyProject) -> None:
+    """Who adds a script adds a line to the list."""
+    ended = {fault.script.removesuffix(".py") for fault in [*FIRST_ENDED, *faults_of(undisturbed)]}
+    scripts = {path.stem for path in (ROOT / "workflow" / "scripts").glob("*.py")}
+    assert ended | set(ELSEWHERE) == scripts
 
 
 def _backbone(project: FaultyProject) -> str:
@@ -127,8 +155,8 @@ def test_a_run_that_is_killed_in_every_write_ends_with_the_same_bytes(
     archive = (hosts.data.folder / "home.tar.gz").stat().st_size
     index = undisturbed.result("datasets/few_uci/index.parquet").stat().st_size
     first = [
-        Fault("download.py", "home.tar.gz", archive // 2),
-        Fault("make_dataset.py", "few_uci", index // 2),
+        replace(fault, size=size // 2)
+        for fault, size in zip(FIRST_ENDED, (archive, index), strict=True)
     ]
     fault_study.place(first, project.folder / "faults")
     run = project.run(*DOWNLOADS, TARGETS[1])

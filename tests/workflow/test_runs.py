@@ -134,6 +134,27 @@ def test_a_run_that_is_stopped_says_so_in_its_last_line(
     assert not any("A job failed" in line or "Traceback" in line for line in said), said
 
 
+def test_a_run_that_is_stopped_while_it_plans_says_so_without_a_traceback(project: Project) -> None:
+    snakefile = project.folder / "Snakefile"
+    waits = "import time\nfrom pathlib import Path\n\nPath('planning').touch()\ntime.sleep(300)\n"
+    snakefile.write_text(f"{snakefile.read_text()}\n\n{waits}")
+    running = subprocess.Popen(
+        [sys.executable, *project.command("-n")[1:]],
+        cwd=project.folder,
+        env=project.environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    while running.poll() is None and not (project.folder / "planning").exists():
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    said = running.communicate(timeout=300)[0].splitlines()
+    assert running.returncode != 0
+    assert said[-1].startswith("stamp: interrupted")
+    assert not any("Traceback" in line for line in said), said
+
+
 def test_an_added_model_changes_no_other_models_files(project: Project) -> None:
     """The branch runs for real; what was there keeps its bytes and its time."""
     kept = {

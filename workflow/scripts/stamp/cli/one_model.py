@@ -77,6 +77,7 @@ class Audit:
     seed: int
     metadata: Mapping[str, str] = field(default_factory=dict)  # of the outputs
     targets: Mapping[str, float] = field(default_factory=dict)  # outcomes, where there are any
+    eligible: int | None = None  # semantic pairs that could have been drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,8 @@ def audit(named: Named, candidate: Candidate, study: Study, run: RunOptions) -> 
     record = calibrate(
         outputs["source"].only("calibration"), task, classes, thresholds, minimum, at
     )
-    met = meeting(candidate.trained_on, named.index, pairs, study.pairs.semantic)
+    columns = label_columns(task, classes)
+    met = meeting(candidate.trained_on, named.index, pairs, study.pairs.semantic, columns)
     settings = score_settings(study, run.seed)
     table, headline = score_table(
         outputs["source"], pairs, settings, record["value"], key, met.leaks
@@ -220,7 +222,16 @@ def audit(named: Named, candidate: Candidate, study: Study, run: RunOptions) -> 
         draws=headline.draws,
         seed=run.seed,
         metadata=passed.metadata,
+        eligible=eligible_pairs(named.index, study),
     )
+
+
+def eligible_pairs(index: pl.DataFrame, study: Study) -> int:
+    """How many pairs of a study's headline kind its source has, drawn or not."""
+    chosen = {**study.source_images, "split": study.pairs.split}
+    rows = select(index, chosen, f"'{study.name}': pairs")
+    columns = label_columns(study.task, study.classes)
+    return eligible(rows, study.pairs.semantic, study.pairs, columns)
 
 
 def source_views(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import polars as pl
 from stamp.core.errors import UserError, suggest
 from stamp.data import table_files
 from stamp.data.adapters.csv import USUAL
+from stamp.data.pairs import groups_are_classes
 
 LISTED = (*USUAL["image"], *USUAL["group"])
 YES = ("1", "1.0", "true", "yes")
@@ -32,16 +34,25 @@ class Meeting:
     told: list[str] | None
 
 
-def meeting(trained: TrainedOn, index: pl.DataFrame, pairs: pl.DataFrame, semantic: str) -> Meeting:
-    """Which images of the pairs, or groups of theirs, the model was trained on.
+def meeting(
+    trained: TrainedOn,
+    index: pl.DataFrame,
+    pairs: pl.DataFrame,
+    semantic: str,
+    columns: Sequence[str],
+) -> Meeting:
+    """Which groups of the pairs, such as patients, the model was trained on.
 
-    Groups count for pairs within a group, such as a patient; for class pairs images count.
+    Images count instead for class pairs where the groups are the classes themselves (by the label
+    ``columns``): every model has met these.
     """
     if trained.splits is None and trained.names is None:
         return Meeting(False, None)
-    unit = "image" if semantic == "class" else "group"
     ends = pl.concat([pairs["a"], pairs["b"]]).unique()
-    scored = index.filter(pl.col("image").is_in(ends.implode()))[unit].unique()
+    behind = index.filter(pl.col("image").is_in(ends.implode()))
+    by_image = semantic == "class" and groups_are_classes(behind, columns)
+    unit = "image" if by_image else "group"
+    scored = behind[unit].unique()
     parts = {name: pl.col("split") == name for name in trained.splits or ()}
     if trained.names is not None:
         known = list(trained.names)

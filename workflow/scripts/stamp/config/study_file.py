@@ -348,7 +348,8 @@ class StudyFile(Section):
     pairs: PairSettings = Field(description="see below")
     estimator: Estimator = Field(
         "exact",
-        description="the headline score: `exact` (all pairs that the forwarded images allow) or "
+        description="the headline score: `exact` (all random pairs that the forwarded images "
+        "allow; all drawn pairs of visits, or all pairs of one class among those images) or "
         "`sampled` (`n_pairs` drawn semantic and random pairs, as in the paper); the other is "
         "reported beside it",
     )

@@ -41,6 +41,7 @@ class Scoring:
     seed: int
     level: float
     scaled: bool
+    eligible: int | None = None  # semantic pairs that could have been drawn, if counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ COLUMNS = (
     "unavailable", "degenerate", "excluded", "metric", "source_metric", "source_low", "source_high",
     "source_no_skill", "leakage", "trained_on", "identical_to", "hard", "saturated",
     "temperature", "temperature_bound", "missing", "contaminated", "kind", "groups", "images",
-    "n_semantic",
+    "n_units", "n_semantic",
 )  # fmt: skip
 METRICS = {"auroc": "macro-AUROC", "top1": "top-1 accuracy"}
 
@@ -63,6 +63,20 @@ def words(row: Row) -> str:
 def no_skill_name(metric: str | None) -> str:
     """What a metric is at least beaten by: ``majority-class rate``, or chance for an AUROC."""
     return "majority-class rate" if metric == "top1" else "chance"
+
+
+def behind(row: Row, kind: str | None) -> tuple[str, int | None]:
+    """What a score of pairs of some kind rests on: how many ``groups`` (patients), or ``images``.
+
+    Class pairs rest on images, but for data with patients: there fewer units than images are
+    resampled, and these are the patients.
+    """
+    if kind != "class":
+        return "groups", row.get("groups")
+    units, images = row.get("n_units"), row.get("images")
+    if units is not None and images is not None and units < images:
+        return "groups", units
+    return "images", images
 
 
 _FLAGS = (
@@ -270,8 +284,7 @@ def _contaminated(row: Row) -> Told:
 
 
 def _few(row: Row) -> Told:
-    of_class = row.get("kind") == "class"
-    unit, units = ("images", row.get("images")) if of_class else ("groups", row.get("groups"))
+    unit, units = behind(row, row.get("kind"))
     pairs, found = row.get("n_semantic"), []
     if units is not None and units < FEW_UNITS:
         found.append((f"few {unit} ({units})", f"{units} {unit} (fewer than {FEW_UNITS})"))

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from stamp.cli.terminal.report_lines import plural
-from stamp.report.flags import METRICS, no_skill_name
+from stamp.report.flags import METRICS, behind, no_skill_name
 from stamp.report.scoreboard import OTHER
 
 WIDTH, MARGIN, MOST_CLASSES = 100, 12, 20
@@ -57,11 +57,15 @@ def _model(found: Mapping[str, Any]) -> str:
 
 
 def _data(found: Mapping[str, Any]) -> str:
-    groups = f" of {plural(found['groups'], 'group')}"
-    unit = "" if found["semantic"] == "class" else f"{groups} (patients or the like)"
+    unit, number = behind(found, found["semantic"])
+    groups = ""
+    if unit == "groups" and number is not None:
+        groups = f" of {plural(number, 'group')} (patients or the like)"
+    taken, all_there = found["n_semantic"], found.get("eligible")
+    some = f" of {all_there:,} eligible" if all_there is not None and taken < all_there else ""
     return (
-        f"{found['data']}: {found['n_semantic']:,} {found['semantic']} and "
-        f"{found['n_random']:,} random pairs of {found['images']:,} images{unit}, split "
+        f"{found['data']}: {taken:,}{some} {found['semantic']} and "
+        f"{found['n_random']:,} random pairs of {found['images']:,} images{groups}, split "
         f"{', '.join(found['split'])}, seed {found['seed']}"
     )
 

@@ -111,6 +111,7 @@ def _without(arguments: argparse.Namespace, names: Iterable[str], given: str) ->
 def candidate(arguments: argparse.Namespace, index: pl.DataFrame) -> Candidate:
     """The model that the arguments name, and what it was trained on."""
     found, seen = _model(arguments, _way(arguments)), training(arguments, index)
+    shown_text.check([found.key], "--model")
     return found if seen == TrainedOn() else replace(found, trained_on=seen)
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from stamp.cli.audit_model.from_arguments import candidate, doubts, scored_study
 from stamp.cli.audit_model.standing import reference, same_outputs, standing
-from stamp.cli.one_model import Audit, RunOptions, audit, weights_file
+from stamp.cli.one_model import Audit, RunOptions, audit, eligible_pairs, weights_file
 from stamp.config.plan import Plan
 from stamp.config.study import Study
 from stamp.config.view_names import SOURCE
@@ -72,6 +72,9 @@ def scored_in_study(arguments: argparse.Namespace, project: Plan) -> dict[str, A
         raise UserError(f"the workflow has no {absent[0]} yet: run `{command}` first")
     command = card.repeat(study.name, key, project.results)
     found = stored(study, key, files, project.seed)
+    index = Path(project.results) / "datasets" / study.source.dataset / "index.parquet"
+    if index.is_file():
+        found = replace(found, eligible=eligible_pairs(read_table(index), study))
     trained = folder / "trained" / f"{key}.safetensors"
     metadata = _digested(found.metadata, trained if trained.is_file() else None)
     told = _card(found, study, card.origin(metadata, command), _among(arguments, project))
@@ -131,6 +134,7 @@ def _card(found: Audit, study: Study, made: card.Origin, among: Path | None) -> 
         seed=found.seed,
         level=study.statistics.level,
         scaled=study.calibration.scale,
+        eligible=found.eligible,
     )
     key = found.row["model"]
     place = standing(found, key, study.statistics.level, among) if among else None

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from stamp.cli.terminal.report_lines import NOTE, WARNING, Report, plural
+from stamp.cli.terminal.report_lines import ERROR, NOTE, WARNING, Report, plural
+from stamp.core.shown_text import why_refused
 from stamp.data.views import COLUMNS, label_columns
 
 
 def check_labels(report: Report, rows: pl.DataFrame, classes: Sequence[str]) -> None:
-    """Warn of labels and splits that an index lacks for a study."""
+    """Warn of labels and splits that an index lacks for a study, refuse names that none takes."""
+    for name in classes:
+        if reason := why_refused(name):
+            report.found(ERROR, f"class {name!r} {reason}")
     columns = label_columns("multiclass" if "label" in rows.columns else "multilabel", classes)
     if not labeled_at_all(rows, columns):
         report.found(

@@ -160,7 +160,10 @@ def target_classes(
     mixes: dict[tuple[str, str], dict[str, float]] = {}
     if "positives" in evaluations.columns:
         counted = (pl.col("metric") == "recall") & (pl.col("positives") > 0)
-        once = evaluations.filter(counted).unique(["view", "domain", "class"], keep="first")
+        # in the order of the rows: sums of floats in another order differ in their last bits
+        once = evaluations.filter(counted).unique(
+            ["view", "domain", "class"], keep="first", maintain_order=True
+        )
         for view, domain, name, count in once.select(
             "view", "domain", "class", "positives"
         ).iter_rows():

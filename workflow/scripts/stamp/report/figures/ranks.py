@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stamp.config.view_names import SOURCE
-from stamp.report.outcomes import MEAN, shown_outcomes
+from stamp.report.outcomes import MEAN, shown_outcomes, source_outcome
 from stamp.report.plot import figure_data, style
 from stamp.report.plot.figure_data import FigureData
 from stamp.report.wording import DASH, RHO
@@ -178,9 +178,10 @@ def _heads(data: FigureData, outcome: str, chart: Chart) -> list[tuple[float, st
     ]
     if chart.source is not None:
         text = f"by source {figure_data.metric_name(data, SOURCE)}"
-        heads.append(
-            (style.WIDTH - style.MARGIN, "right", style.wrapped(text, 1.0, style.SMALL, "bold"))
-        )
+        if source_outcome(data.outcomes, outcome) != SOURCE:
+            text += ", all classes"  # the class-matched one is another, and not drawn here
+        lines = style.wrapped(text, 1.0, style.SMALL, "bold")
+        heads.append((style.WIDTH - style.MARGIN, "right", lines))
     return heads
 
 

@@ -90,9 +90,9 @@ def _score(row: Row, page: StudyPage) -> dict[str, Any]:
 def _estimators(row: Row) -> dict[str, Any]:
     """How the headline was estimated, and what the other estimator says."""
     if row.get("estimator") == "exact":
-        return {"Estimator": "all pairs", "Over sampled pairs": _digits(row.get("sampled_stamp"))}
-    own = "sampled pairs" if row.get("estimator") == "sampled" else None
-    return {"Estimator": own, "Over all pairs": _digits(row.get("exact_stamp"))}
+        return {"Estimator": "exact", "By sampled pairs": _digits(row.get("sampled_stamp"))}
+    own = "sampled" if row.get("estimator") == "sampled" else None
+    return {"Estimator": own, "By the exact estimator": _digits(row.get("exact_stamp"))}
 
 
 def _targets(row: Row, page: StudyPage) -> list[tuple[str, str]]:

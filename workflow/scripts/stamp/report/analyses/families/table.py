@@ -31,6 +31,8 @@ TABLE = {
     "first_p": pl.Float64,
     "first_partial": pl.Float64,
     "first_partial_reason": pl.String,
+    "first_partial_corrected": pl.Float64,
+    "first_partial_corrected_reason": pl.String,
     "first_source_metric_rho": pl.Float64,
     "choices": pl.Int64,
     "choices_kind": pl.String,
@@ -53,7 +55,10 @@ MODELS = {
 }
 CHOICES = 1_000
 CHOOSE, CLUSTER = 11, 12  # tags that keep the random streams of one seed apart
-FIRST = ("rho", "low", "high", "p", "partial", "partial_reason", "source_metric_rho")
+FIRST = (
+    "rho", "low", "high", "p", "partial", "partial_reason", "partial_corrected",
+    "partial_corrected_reason", "source_metric_rho",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
