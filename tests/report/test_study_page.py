@@ -19,9 +19,7 @@ from scipy.stats import norm
 
 from stamp.report import comparability
 from stamp.report.analyses.baselines import table as baselines
-from stamp.report.analyses.regret import table as regrets
-from stamp.report.analyses.robustness.table import MODELS
-from stamp.report.analysis import frame, nothing
+from stamp.report.analysis import nothing
 from stamp.report.page.answer import Answer, Track, answer, standing
 from stamp.report.page.last_lines import last_lines, study_lines
 from stamp.report.page.render import index_html, study_html, summary
@@ -349,24 +347,8 @@ def test_a_run_ends_with_the_first_three_models_and_where_the_page_is(tmp_path: 
 # --- stress tests ---------------------------------------------------------------------------------
 
 
-def stressed(count: int = 3) -> pl.DataFrame:
-    """What stress tests say of made-up models; the last of them could not be run."""
-    rows: list[dict[str, Any]] = []
-    for at in range(count):
-        for place, change in enumerate(
-            ("clean", "blur", "salt_and_pepper", "noise", "jpeg", "mean")
-        ):
-            fall = None if change == "clean" else 0.01 * place * (at + 1)
-            one = {"model": f"m{at:04d}", "classes": "all", "change": change, "metric": "accuracy"}
-            if at < count - 1:
-                one |= {"clean": 0.9, "value": 0.9 - (fall or 0), "fall": fall, "images": 80}
-                one |= {} if fall is None else {"fall_low": fall - 0.01, "fall_high": fall + 0.01}
-            rows.append(one)
-    return pl.DataFrame(rows, schema=MODELS)
-
-
 def test_a_page_without_targets_shows_what_breaks_each_model() -> None:
-    tables = replace(made_up_page.tables(3, targets=False), robustness=stressed())
+    tables = replace(made_up_page.tables(3, targets=False), robustness=made_up_page.stressed())
     html = study_html(study_page(tables, made_up_page.facts()))
     found = data_of(html)
     assert 'id="robustness"' in html and "robustness" in found["charts"]
@@ -387,8 +369,7 @@ def test_a_page_of_a_study_without_stress_tests_has_no_such_section() -> None:
 
 
 def test_models_of_different_pretraining_are_shown_apart_with_a_warning() -> None:
-    kinds = {f"m{i:04d}": ("in1k", "in21k")[i // 6] for i in range(12)}
-    told = made_up_page.facts(texts={**made_up_page.TEXTS, "pretraining": kinds})
+    told = made_up_page.facts(texts=made_up_page.pretrained(12))
     found = study_page(made_up_page.tables(count=12), told)
     assert [(one["pretraining"], one["n"]) for one in found.strata] == [("in1k", 6), ("in21k", 6)]
     html = study_html(found)
@@ -397,17 +378,9 @@ def test_models_of_different_pretraining_are_shown_apart_with_a_warning() -> Non
 
 
 def test_regret_has_a_chart_of_every_number_of_models_at_hand() -> None:
-    rows = [
-        {"predictor": name, "name": name, "k": k, "n": 20, "regret": k / 100}
-        for k in (5, 12, 20)
-        for name in ("stamp", "random")
-    ]
-    found = made_up_page.tables(count=12)
-    key = study_page(found, made_up_page.facts()).outcomes[0].key
-    shown = [{**row, "outcome": key} for row in rows]
-    with_it = replace(found, regret=frame(shown, regrets.TABLE))
-    data = data_of(study_html(study_page(with_it, made_up_page.facts())))
-    chart = data["charts"]["regret"]
-    at_hand = next(one for one in chart["params"] if one["name"] == "k")
+    tables = replace(made_up_page.tables(count=12), regret=made_up_page.picked_by())
+    data = data_of(study_html(study_page(tables, made_up_page.facts())))
+    at_hand = next(one for one in data["charts"]["regret"]["params"] if one["name"] == "k")
     assert (at_hand["value"], at_hand["bind"]["options"]) == (12, [5, 12, 20])
-    assert {row["kind"] for row in data["datasets"]["regret"]} == {"STAMP", "random choice"}
+    kinds = {"STAMP", "source metric", "random choice"}
+    assert {row["kind"] for row in data["datasets"]["regret"]} == kinds
