@@ -66,7 +66,7 @@ rule all:
 
 onstart:
     from stamp.core import start_rate
-    from stamp.core.live_display import show_time_left
+    from stamp.core.live_display import show_what_runs
     from stamp.core.warm_start import scripts as warm_scripts
     from stamp.data.planned_caches import room_for_caches
 
@@ -75,7 +75,7 @@ onstart:
             print(f"stamp: {room}")
     except UserError as mistake:
         sys.exit(f"stamp: {mistake}")
-    show_time_left(workflow.logger_manager.plugin_handlers)
+    show_what_runs(workflow.logger_manager.plugin_handlers)
     start_rate.unlimited(workflow)
     if PLAN.warm_start:
         warm_scripts.use(workflow, DEVICE)
