@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +148,13 @@ def test_a_mark_tells_its_model_under_the_pointer(page: Page) -> None:
 def test_another_target_moves_the_marks_and_changes_what_is_said(page: Page) -> None:
     before, said = places(page), page.one("#rho-stamp").text
     assert f"{RHO} = " in said and "95 % interval" in said
+    assert set(page.texts(".target-title")) == {"Mean of targets"}
     options = page.texts("#target option")
     assert options == ["Mean of targets", "Clinic", "Coast"]
     page.click("#target option[value=coast]")
     page.until(lambda: places(page) != before)
     assert len(points(page)) == COUNT
+    assert set(page.texts(".target-title")) == {"Coast"}  # also where the menu is not printed
 
 
 def test_picks_are_seen_in_the_table_and_in_the_charts(page: Page) -> None:
@@ -238,7 +241,7 @@ def test_picks_are_seen_in_the_curves_of_training(page: Page) -> None:
     assert len(page.all("#chart-training .mark-line.role-mark path")) == COUNT
     page.click("tr[data-model=m0003] input")
     drawn = lambda: page.run(widths, page.all("#chart-training .mark-line.role-mark path"))  # noqa: E731
-    page.until(lambda: sorted(drawn()) == ["1.3"] * (COUNT - 1) + ["3"])
+    page.until(lambda: sorted(drawn()) == ["1.3"] * (COUNT - 1) + ["4"])
     assert "training loss" in hovered(page, points(page, "training")[0])
 
 
@@ -306,6 +309,35 @@ def test_no_width_makes_a_page_scroll_sideways(
         assert page.run("return document.documentElement.scrollWidth") <= width
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@contextmanager
+def phone(page: Page) -> Iterator[None]:
+    """The page as a phone shows it."""
+    size = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_phone_shows_flags_beside_the_name_and_heat_maps_that_can_be_read(
+    driver: Any, files: Path
+) -> None:
+    page = Page(driver, files / "full" / "page.html")
+    flags = page.all("tr[data-model=m0005] th .flag")
+    assert [one.text for one in flags if one.is_displayed()] == []
+    with phone(page):
+        page = Page(driver, files / "large" / "page.html")
+        columns, labels = 40, 100
+        map_of_order = page.one("#chart-outranks svg").size["width"]
+        assert map_of_order > columns * 12 + labels
+        page = Page(driver, files / "full" / "page.html")
+        shown = page.all("tr[data-model=m0005] th .flag")
+        assert [one.text for one in shown if one.is_displayed()] == ["excluded"]
+        places = "return arguments[0].map((one) => one.getBoundingClientRect().right)"
+        assert max(page.run(places, page.all(".chart .role-legend-symbol"))) < 400
 
 
 def test_words_in_charts_follow_light_and_dark(page: Page) -> None:

@@ -384,3 +384,47 @@ def test_regret_has_a_chart_of_every_number_of_models_at_hand() -> None:
     assert (at_hand["value"], at_hand["bind"]["options"]) == (12, [5, 12, 20])
     kinds = {"STAMP", "source metric", "random choice"}
     assert {row["kind"] for row in data["datasets"]["regret"]} == kinds
+
+
+# --- what else is said ----------------------------------------------------------------------------
+
+
+def analyses_of(text: str) -> str:
+    """The section of analyses of a page, for an analysis that says ``text``."""
+    tables = replace(made_up_page.tables(), sentences={"partials": text})
+    html = study_html(study_page(tables, made_up_page.facts()))
+    return html.partition('<section id="analyses">')[2].partition("</section>")[0]
+
+
+def test_what_an_analysis_says_of_several_outcomes_is_a_list() -> None:
+    found = analyses_of("Over 6 models. Clinic: first. More of it. Mean of targets: second.")
+    assert "<p>Over 6 models.</p>" in found
+    assert "<li>Clinic: first. More of it.</li><li>Mean of targets: second.</li>" in found
+    alone = analyses_of("Mean of targets: of T. Mean of targets: of L; see Clinic: a name.")
+    assert "<li>" not in alone and "of T. Mean of targets: of L" in alone
+
+
+def test_the_loss_of_a_head_on_a_frozen_backbone_is_no_epoch_of_the_curve() -> None:
+    page = study_page(made_up_page.tables(), made_up_page.facts(frozen=["m0001"]))
+    html = study_html(page)
+    rows = data_of(html)["datasets"]["training"]
+    assert [row["loss"] for row in rows if row["model"] == "m0001"] == [1.0, 0.5]
+    assert [row["loss"] for row in rows if row["model"] == "m0002"] == [1.0, 0.5, 0.3]
+    assert "its loss is not shown" in html
+    assert "its loss is not shown" not in study_html(made_up_page.page())
+
+
+def test_losses_below_zero_are_on_a_linear_scale() -> None:
+    tables = made_up_page.tables()
+    scales = []
+    for losses in ([2.0, 1.0], [0.5, -0.5]):
+        curves = replace(tables, training={"m0000": {"losses": losses, "images": 5}})
+        chart = data_of(study_html(study_page(curves, made_up_page.facts())))["charts"]["training"]
+        scales.append(chart["layer"][0]["encoding"]["y"]["scale"].get("type"))
+    assert scales == ["log", None]
+
+
+def test_the_command_of_a_card_has_the_seed() -> None:
+    page = study_page(made_up_page.tables(), made_up_page.facts(seed=3))
+    made = {one["title"]: one for one in data_of(study_html(page))["cards"]["m0000"]}["Made with"]
+    assert made["code"].endswith(" seed=3")
