@@ -251,7 +251,7 @@ def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
         color=alt.Color(
             "share:Q",
             title="row above column",
-            scale=alt.Scale(scheme="blueorange", domain=[0, 1], domainMid=0.5, reverse=True),
+            scale=alt.Scale(scheme="purpleorange", domain=[0, 1], domainMid=0.5),
             legend=alt.Legend(
                 orient="bottom", gradientLength=200, format=".0%", values=[0, 0.25, 0.5, 0.75, 1]
             ),
