@@ -28,6 +28,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield started
 
 
+FIXED = ".chart:not(.sideways .chart) .role-legend-entry text"  # of charts that do not slide
+
+
 def made_up(**how: Any) -> StudyPage:
     """A study with every section that a page can have."""
     told = made_up_page.facts(texts=made_up_page.pretrained(how["count"]))
@@ -296,25 +299,10 @@ def test_many_models_are_shown_in_pages(driver: Any, files: Path) -> None:
     assert models(page) == ["m0999"]
 
 
-@pytest.mark.parametrize("width", [400, 800, 1400])
-@pytest.mark.parametrize("name", ["full/page.html", "index.html"])
-def test_no_width_makes_a_page_scroll_sideways(
-    driver: Any, files: Path, name: str, width: int
-) -> None:
-    page = Page(driver, files / name)
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        page.until(lambda: page.run("return innerWidth") == width)
-        assert page.run("return document.documentElement.scrollWidth") <= width
-    finally:
-        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 @contextmanager
-def phone(page: Page) -> Iterator[None]:
-    """The page as a phone shows it."""
-    size = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+def screen(page: Page, width: int) -> Iterator[None]:
+    """A screen of so many pixels; below 500 a phone's."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
         yield
@@ -322,22 +310,39 @@ def phone(page: Page) -> Iterator[None]:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_a_phone_shows_flags_beside_the_name_and_heat_maps_that_can_be_read(
-    driver: Any, files: Path
+@pytest.mark.parametrize("width", [400, 800, 1400])
+@pytest.mark.parametrize("name", ["full/page.html", "index.html"])
+def test_no_width_makes_a_page_scroll_sideways(
+    driver: Any, files: Path, name: str, width: int
 ) -> None:
-    page = Page(driver, files / "full" / "page.html")
-    flags = page.all("tr[data-model=m0005] th .flag")
-    assert [one.text for one in flags if one.is_displayed()] == []
-    with phone(page):
-        page = Page(driver, files / "large" / "page.html")
-        columns, labels = 40, 100
-        map_of_order = page.one("#chart-outranks svg").size["width"]
-        assert map_of_order > columns * 12 + labels
+    page = Page(driver, files / name)
+    with screen(page, width):
+        page.until(lambda: page.run("return innerWidth") == width)
+        assert page.run("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(("width", "shown"), [(400, ["excluded"]), (800, ["excluded"]), (1400, [])])
+def test_a_narrow_screen_has_flags_under_the_name(page: Page, width: int, shown: list[str]) -> None:
+    with screen(page, width):
+        page.until(lambda: page.run("return innerWidth") == width)
+        assert page.texts("tr[data-model=m0005] th .flag") == shown
+        assert page.one("tr[data-model=m0005] td .flag").is_displayed()
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_no_legend_is_cut_off(driver: Any, files: Path, width: int) -> None:
+    right = "return arguments[0].map((one) => one.getBoundingClientRect().right)"
+    with screen(Page(driver, files / "full" / "page.html"), width):
         page = Page(driver, files / "full" / "page.html")
-        shown = page.all("tr[data-model=m0005] th .flag")
-        assert [one.text for one in shown if one.is_displayed()] == ["excluded"]
-        places = "return arguments[0].map((one) => one.getBoundingClientRect().right)"
-        assert max(page.run(places, page.all(".chart .role-legend-symbol"))) < 400
+        assert max(page.run(right, page.all(FIXED))) < width
+
+
+def test_a_phone_gets_heat_maps_that_can_be_read(driver: Any, files: Path) -> None:
+    with screen(Page(driver, files / "bare" / "page.html"), 400):
+        page = Page(driver, files / "large" / "page.html")
+        widths = "return arguments[0].map((one) => one.getBoundingClientRect().width)"
+        for chart, least in (("outranks", 10), ("robustness", 25)):
+            assert min(page.run(widths, cells(page, chart))) > least
 
 
 def test_words_in_charts_follow_light_and_dark(page: Page) -> None:

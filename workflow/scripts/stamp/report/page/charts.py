@@ -253,7 +253,7 @@ def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
             title="row above column",
             scale=alt.Scale(scheme="purpleorange", domain=[0, 1], domainMid=0.5),
             legend=alt.Legend(
-                orient="bottom", gradientLength=200, format=".0%", values=[0, 0.25, 0.5, 0.75, 1]
+                orient="bottom", gradientLength=200, format=".0%", values=[0, 0.5, 1]
             ),
         ),
         opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
