@@ -89,8 +89,10 @@ onsuccess:
 
 
 onerror:
+    from stamp.report.page.last_lines import lines_of_failure
+
     keep_records(Path(RESULTS))
     if INTERRUPTION.stopped(workflow.scheduler):
         INTERRUPTION.say()
     else:
-        print(f"A job failed: its own line stands above and in {PLAN.results}/<study>/logs/.")
+        print(lines_of_failure(RESULTS, PLAN.studies, workflow.scheduler.failed))

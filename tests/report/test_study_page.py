@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import made_up_page
@@ -21,7 +22,7 @@ from stamp.report import comparability
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analysis import nothing
 from stamp.report.page.answer import Answer, Track, answer, standing
-from stamp.report.page.last_lines import last_lines, study_lines
+from stamp.report.page.last_lines import last_lines, lines_of_failure, study_lines
 from stamp.report.page.render import index_html, study_html, summary
 from stamp.report.page.study_page import study_page
 from stamp.stats.rank_intervals import outranks, rank_intervals
@@ -342,6 +343,37 @@ def test_a_run_ends_with_the_first_three_models_and_where_the_page_is(tmp_path: 
     (tmp_path / "index.html").touch()
     text = last_lines(str(tmp_path), ["made-up", "not-run"])
     assert text.count("page:") == 1 and f"{tmp_path}/index.html" in text
+
+
+def failed(rule: str, log: Path, **wildcards: str) -> SimpleNamespace:
+    """A job as Snakemake's scheduler keeps it."""
+    name = SimpleNamespace(name=rule)
+    return SimpleNamespace(
+        rule=name, log=[str(log)], wildcards_dict=wildcards, is_group=lambda: False
+    )
+
+
+def test_a_run_that_fails_ends_with_the_other_studies_and_with_what_failed_and_why(
+    tmp_path: Path,
+) -> None:
+    for study in ("good", "bad"):
+        told = summary(made_up_page.page(), f"{study}/page.html")
+        (tmp_path / study).mkdir()
+        (tmp_path / study / "page.json").write_text(json.dumps(told))
+    log = tmp_path / "score.log"
+    log.write_text("something before\nstamp: model 'm': no logits\n")
+    score = failed("score", log, study="bad", model="m")
+    group = SimpleNamespace(is_group=lambda: True, jobs=[score])
+    lines = lines_of_failure(str(tmp_path), ["good", "bad"], [group]).splitlines()
+    assert "A job failed:" in lines and "  score (bad, m): model 'm': no logits" in lines
+    assert any("good/page.html" in line for line in lines)
+    assert not any("bad/page.html" in line for line in lines)
+    download = failed("download", tmp_path / "none.log")
+    both = lines_of_failure(str(tmp_path), ["good", "bad"], [score, download])
+    assert "2 jobs failed:" in both and "page.html" not in both
+    assert "  download: " in both
+    many = [failed("score", log, study="bad", model=f"m{i:02d}") for i in range(13)]
+    assert "  and 3 more" in lines_of_failure(str(tmp_path), [], many).splitlines()
 
 
 # --- stress tests ---------------------------------------------------------------------------------
