@@ -111,6 +111,7 @@ def test_a_hostile_name_is_shown_as_it_is(page: Page) -> None:
     )
     assert page.all("img[src=x]") == []
     page.click("tr[data-model=m0000] button.link")
+    page.until(lambda: page.texts("#card-title"))  # the card follows the address a moment later
     assert page.one("#card-title").text == " ".join(made_up_page.HOSTILE.split())
     assert page.run("return window.hacked") is None and page.all("img[src=x]") == []
 
