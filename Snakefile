@@ -66,7 +66,7 @@ rule all:
 
 
 onstart:
-    from stamp.core.live_display import show_time_left
+    from stamp.core.live_display import show_what_runs
     from stamp.core.snakemake_speed import start_without_limit
     from stamp.core.warm_start import scripts as warm_scripts
     from stamp.data.planned_caches import room_for_caches
@@ -76,7 +76,7 @@ onstart:
             print(f"stamp: {room}")
     except UserError as mistake:
         sys.exit(f"stamp: {mistake}")
-    show_time_left(workflow.logger_manager.plugin_handlers)
+    show_what_runs(workflow.logger_manager.plugin_handlers)
     start_without_limit(workflow)
     if PLAN.warm_start:
         warm_scripts.use(workflow, DEVICE)
@@ -90,8 +90,10 @@ onsuccess:
 
 
 onerror:
+    from stamp.report.page.last_lines import lines_of_failure
+
     keep_records(Path(RESULTS))
     if INTERRUPTION.stopped(workflow.scheduler):
         INTERRUPTION.say()
     else:
-        print(f"A job failed: its own line stands above and in {PLAN.results}/<study>/logs/.")
+        print(lines_of_failure(RESULTS, PLAN.studies, workflow.scheduler.failed))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from benchmarks.made_up_files import pair_record
 
+from stamp.report.analyses.baselines import table as baselines
+from stamp.report.analyses.regret import table as regrets
+from stamp.report.analyses.robustness import table as robustness
+from stamp.report.analysis import frame
 from stamp.report.card import Scoring
 from stamp.report.correlate import correlations, outranking, ranks
 from stamp.report.leaderboard import leaderboard
@@ -106,6 +111,62 @@ def tables(
         sentences={"partials": "A sentence of an analysis."},
         metadata={key: {"torch": "2.0", "device": "cpu", "model": key} for key in keys},
     )
+
+
+OUTCOMES = ("mean", "clinic", "coast")
+CHANGES = ("blur", "salt_and_pepper", "noise", "jpeg")
+
+
+def stressed(count: int = 3) -> pl.DataFrame:
+    """What stress tests say of made-up models; the last of them could not be run."""
+    rows: list[dict[str, Any]] = []
+    for at in range(count):
+        for place, change in enumerate((robustness.CLEAN, *CHANGES, robustness.MEAN)):
+            fall = None if change == robustness.CLEAN else 0.01 * place * (at + 1)
+            one = {"model": f"m{at:04d}", "classes": "all", "change": change, "metric": "accuracy"}
+            if at < count - 1:
+                one |= {"clean": 0.9, "value": 0.9 - (fall or 0), "fall": fall, "images": 80}
+                one |= {} if fall is None else {"fall_low": fall - 0.01, "fall_high": fall + 0.01}
+            rows.append(one)
+    return pl.DataFrame(rows, schema=robustness.MODELS)
+
+
+def predicted() -> pl.DataFrame:
+    """Three predictors, each the best for one of the outcomes."""
+    found = {"stamp": "STAMP", "source_metric": "source top-1", "atc": HOSTILE}
+    rows = [
+        {"models": "declared", "outcome": outcome, "predictor": key, "name": name, "n": 6,
+         "common": True, "oriented": 0.3 * ((place + at) % 3), "low": -0.2, "high": 0.9}
+        for place, outcome in enumerate(OUTCOMES)
+        for at, (key, name) in enumerate(found.items())
+    ]  # fmt: skip
+    return frame(rows, baselines.TABLE)
+
+
+def picked_by(sizes: tuple[int, ...] = (5, 12, 20)) -> pl.DataFrame:
+    """What the first of so many models loses, by two predictors and at random."""
+    found = {"stamp": "STAMP", "source_metric": "source top-1", "random": "random choice"}
+    rows = [
+        {"outcome": outcome, "predictor": key, "name": name, "k": k, "n": 20,
+         "regret": 0.01 * k + 0.02 * ((place + at) % 3), "low": 0.0, "high": 0.4}
+        for place, outcome in enumerate(OUTCOMES)
+        for at, (key, name) in enumerate(found.items())
+        for k in sizes
+    ]  # fmt: skip
+    return frame(rows, regrets.TABLE)
+
+
+def full(tables: StudyTables) -> StudyTables:
+    """The tables with those of every section of a page: predictors, stress tests and regret."""
+    count = len(tables.leaderboard)
+    found = {"baselines": predicted(), "robustness": stressed(count), "regret": picked_by()}
+    return replace(tables, **found)
+
+
+def pretrained(count: int) -> dict[str, Any]:
+    """Texts of a study whose models were pretrained on two data sets."""
+    kinds = {f"m{i:04d}": ("in1k", "in21k")[2 * i // count] for i in range(count)}
+    return {**TEXTS, "pretraining": kinds}
 
 
 def facts(**changes: Any) -> StudyFacts:

@@ -480,3 +480,11 @@ def test_what_models_were_pretrained_on_is_told_where_it_differs(files: dict) ->
     first = next(iter(zoo))
     zoo[first]["pretraining"] = "in1k"
     assert digits(files).texts["pretraining"][first] == "in1k"
+
+
+def test_the_page_is_told_which_trained_models_end_with_a_head_on_a_frozen_backbone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    for study in plan.read_plan(["phantom", "digits"]).studies.values():
+        assert study.page_facts["frozen"] == ["resnet-random-backbone", "resnet-selfsupervised"]

@@ -178,7 +178,9 @@ def test_an_average_over_fewer_targets_says_so_and_does_not_compete() -> None:
     assert row["oriented"] == pytest.approx(1.0)
     assert row["reason"] == "over 1 of 2 outcomes: not compared with the other averages"
     assert one(table, models="declared", outcome="average", predictor="stamp")["reason"] is None
-    assert baselines.sentence(table).startswith("Of 3 predictors, Entropy has the largest")
+    assert baselines.sentence(table).startswith(
+        "Of 3 predictors that need no target labels, Entropy has"
+    )
 
 
 def test_differences_are_of_oriented_correlations() -> None:
@@ -221,7 +223,7 @@ def test_a_clear_difference_passes_however_many_tests_there_are() -> None:
 
 def test_the_sentence_names_the_best_and_stamp_s_place() -> None:
     said = baselines.sentence(baselines.table(study()))
-    assert said.startswith("Of 4 predictors, Entropy has the largest oriented")
+    assert said.startswith("Of 4 predictors that need no target labels, Entropy has")
     assert "STAMP is in place" in said and "the source metric has" in said
 
 

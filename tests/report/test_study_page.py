@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import made_up_page
@@ -19,11 +20,9 @@ from scipy.stats import norm
 
 from stamp.report import comparability
 from stamp.report.analyses.baselines import table as baselines
-from stamp.report.analyses.regret import table as regrets
-from stamp.report.analyses.robustness.table import MODELS
-from stamp.report.analysis import frame, nothing
+from stamp.report.analysis import nothing
 from stamp.report.page.answer import Answer, Track, answer, standing
-from stamp.report.page.last_lines import last_lines, study_lines
+from stamp.report.page.last_lines import last_lines, lines_of_failure, study_lines
 from stamp.report.page.render import index_html, study_html, summary
 from stamp.report.page.study_page import study_page
 from stamp.stats.rank_intervals import outranks, rank_intervals
@@ -348,27 +347,42 @@ def test_a_run_ends_with_the_first_three_models_and_where_the_page_is(tmp_path: 
     assert text.count("page:") == 1 and f"{tmp_path}/index.html" in text
 
 
+def failed(rule: str, log: Path, **wildcards: str) -> SimpleNamespace:
+    """A job as Snakemake's scheduler keeps it."""
+    name = SimpleNamespace(name=rule)
+    return SimpleNamespace(
+        rule=name, log=[str(log)], wildcards_dict=wildcards, is_group=lambda: False
+    )
+
+
+def test_a_run_that_fails_ends_with_the_other_studies_and_with_what_failed_and_why(
+    tmp_path: Path,
+) -> None:
+    for study in ("good", "bad"):
+        told = summary(made_up_page.page(), f"{study}/page.html")
+        (tmp_path / study).mkdir()
+        (tmp_path / study / "page.json").write_text(json.dumps(told))
+    log = tmp_path / "score.log"
+    log.write_text("something before\nstamp: model 'm': no logits\n")
+    score = failed("score", log, study="bad", model="m")
+    group = SimpleNamespace(is_group=lambda: True, jobs=[score])
+    lines = lines_of_failure(str(tmp_path), ["good", "bad"], [group]).splitlines()
+    assert "A job failed:" in lines and "  score (bad, m): model 'm': no logits" in lines
+    assert any("good/page.html" in line for line in lines)
+    assert not any("bad/page.html" in line for line in lines)
+    download = failed("download", tmp_path / "none.log")
+    both = lines_of_failure(str(tmp_path), ["good", "bad"], [score, download])
+    assert "2 jobs failed:" in both and "page.html" not in both
+    assert "  download: " in both
+    many = [failed("score", log, study="bad", model=f"m{i:02d}") for i in range(13)]
+    assert "  and 3 more" in lines_of_failure(str(tmp_path), [], many).splitlines()
+
+
 # --- stress tests ---------------------------------------------------------------------------------
 
 
-def stressed(count: int = 3) -> pl.DataFrame:
-    """What stress tests say of made-up models; the last of them could not be run."""
-    rows: list[dict[str, Any]] = []
-    for at in range(count):
-        for place, change in enumerate(
-            ("clean", "blur", "salt_and_pepper", "noise", "jpeg", "mean")
-        ):
-            fall = None if change == "clean" else 0.01 * place * (at + 1)
-            one = {"model": f"m{at:04d}", "classes": "all", "change": change, "metric": "accuracy"}
-            if at < count - 1:
-                one |= {"clean": 0.9, "value": 0.9 - (fall or 0), "fall": fall, "images": 80}
-                one |= {} if fall is None else {"fall_low": fall - 0.01, "fall_high": fall + 0.01}
-            rows.append(one)
-    return pl.DataFrame(rows, schema=MODELS)
-
-
 def test_a_page_without_targets_shows_what_breaks_each_model() -> None:
-    tables = replace(made_up_page.tables(3, targets=False), robustness=stressed())
+    tables = replace(made_up_page.tables(3, targets=False), robustness=made_up_page.stressed())
     html = study_html(study_page(tables, made_up_page.facts()))
     found = data_of(html)
     assert 'id="robustness"' in html and "robustness" in found["charts"]
@@ -389,8 +403,7 @@ def test_a_page_of_a_study_without_stress_tests_has_no_such_section() -> None:
 
 
 def test_models_of_different_pretraining_are_shown_apart_with_a_warning() -> None:
-    kinds = {f"m{i:04d}": ("in1k", "in21k")[i // 6] for i in range(12)}
-    told = made_up_page.facts(texts={**made_up_page.TEXTS, "pretraining": kinds})
+    told = made_up_page.facts(texts=made_up_page.pretrained(12))
     found = study_page(made_up_page.tables(count=12), told)
     assert [(one["pretraining"], one["n"]) for one in found.strata] == [("in1k", 6), ("in21k", 6)]
     html = study_html(found)
@@ -399,17 +412,53 @@ def test_models_of_different_pretraining_are_shown_apart_with_a_warning() -> Non
 
 
 def test_regret_has_a_chart_of_every_number_of_models_at_hand() -> None:
-    rows = [
-        {"predictor": name, "name": name, "k": k, "n": 20, "regret": k / 100}
-        for k in (5, 12, 20)
-        for name in ("stamp", "random")
-    ]
-    found = made_up_page.tables(count=12)
-    key = study_page(found, made_up_page.facts()).outcomes[0].key
-    shown = [{**row, "outcome": key} for row in rows]
-    with_it = replace(found, regret=frame(shown, regrets.TABLE))
-    data = data_of(study_html(study_page(with_it, made_up_page.facts())))
-    chart = data["charts"]["regret"]
-    at_hand = next(one for one in chart["params"] if one["name"] == "k")
+    tables = replace(made_up_page.tables(count=12), regret=made_up_page.picked_by())
+    data = data_of(study_html(study_page(tables, made_up_page.facts())))
+    at_hand = next(one for one in data["charts"]["regret"]["params"] if one["name"] == "k")
     assert (at_hand["value"], at_hand["bind"]["options"]) == (12, [5, 12, 20])
-    assert {row["kind"] for row in data["datasets"]["regret"]} == {"STAMP", "random choice"}
+    kinds = {"STAMP", "source metric", "random choice"}
+    assert {row["kind"] for row in data["datasets"]["regret"]} == kinds
+
+
+# --- what else is said ----------------------------------------------------------------------------
+
+
+def analyses_of(text: str) -> str:
+    """The section of analyses of a page, for an analysis that says ``text``."""
+    tables = replace(made_up_page.tables(), sentences={"partials": text})
+    html = study_html(study_page(tables, made_up_page.facts()))
+    return html.partition('<section id="analyses">')[2].partition("</section>")[0]
+
+
+def test_what_an_analysis_says_of_several_outcomes_is_a_list() -> None:
+    found = analyses_of("Over 6 models. Clinic: first. More of it. Mean of targets: second.")
+    assert "<p>Over 6 models.</p>" in found
+    assert "<li>Clinic: first. More of it.</li><li>Mean of targets: second.</li>" in found
+    alone = analyses_of("Mean of targets: of T. Mean of targets: of L; see Clinic: a name.")
+    assert "<li>" not in alone and "of T. Mean of targets: of L" in alone
+
+
+def test_the_loss_of_a_head_on_a_frozen_backbone_is_no_epoch_of_the_curve() -> None:
+    page = study_page(made_up_page.tables(), made_up_page.facts(frozen=["m0001"]))
+    html = study_html(page)
+    rows = data_of(html)["datasets"]["training"]
+    assert [row["loss"] for row in rows if row["model"] == "m0001"] == [1.0, 0.5]
+    assert [row["loss"] for row in rows if row["model"] == "m0002"] == [1.0, 0.5, 0.3]
+    assert "its loss is not shown" in html
+    assert "its loss is not shown" not in study_html(made_up_page.page())
+
+
+def test_losses_below_zero_are_on_a_linear_scale() -> None:
+    tables = made_up_page.tables()
+    scales = []
+    for losses in ([2.0, 1.0], [0.5, -0.5]):
+        curves = replace(tables, training={"m0000": {"losses": losses, "images": 5}})
+        chart = data_of(study_html(study_page(curves, made_up_page.facts())))["charts"]["training"]
+        scales.append(chart["layer"][0]["encoding"]["y"]["scale"].get("type"))
+    assert scales == ["log", None]
+
+
+def test_the_command_of_a_card_has_the_seed() -> None:
+    page = study_page(made_up_page.tables(), made_up_page.facts(seed=3))
+    made = {one["title"]: one for one in data_of(study_html(page))["cards"]["m0000"]}["Made with"]
+    assert made["code"].endswith(" seed=3")

@@ -162,7 +162,7 @@ def test_a_run_that_is_killed_in_every_write_ends_with_the_same_bytes(
     run = project.run(*DOWNLOADS, TARGETS[1])
     assert run.code == 1
     assert killed(run) == {"download": 1, "make_dataset": 1}
-    assert "A job failed" in run.text
+    assert "2 jobs failed:" in run.text
     arrived = project.folder / "results" / "data" / "home" / ".downloads" / "home.tar.gz.part"
     assert arrived.stat().st_size == archive // 2
 

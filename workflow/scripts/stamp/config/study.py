@@ -418,6 +418,11 @@ class Study:
             "texts": self.texts,
             "configuration": self.document,
             "made_images": self.made_images,
+            "frozen": [
+                key
+                for key, model in self.trained_by("train").items()
+                if model.load.get("backbone", "supervised") != "supervised"
+            ],
             "scoring": {
                 "data": self.name,
                 "task": self.task,

@@ -187,7 +187,7 @@ def _no_relation(track: Track) -> str:
     if not found:
         return ""
     which = "Both intervals include" if len(found) == 2 else f"{found[0]} interval includes"
-    return f" {which[0].upper()}{which[1:]} zero, that is, no relation."
+    return f" {which[0].upper()}{which[1:]} zero: there may be no relation at all."
 
 
 def listed(keys: Sequence[str], names: Mapping[str, str]) -> str:

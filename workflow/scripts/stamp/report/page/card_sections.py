@@ -47,7 +47,9 @@ def _told(row: Row, page: StudyPage) -> dict[str, Any]:
     trained = page.tables.training.get(key, {})
     weights = {name: trained[name] for name in ("weights_sha256",) if name in trained}
     metadata = {**weights, **page.tables.metadata.get(key, {})}
-    made = card.origin(metadata, card.repeat(facts.study, key, facts.results))
+    command = card.repeat(facts.study, key, facts.results)
+    seeded = command if facts.seed is None else f"{command} seed={facts.seed}"
+    made = card.origin(metadata, seeded)
     values = {one.title: row["values"][one.key]["value"] for one in page.outcomes}
     targets = {name: value for name, value in values.items() if value is not None}
     found = card.card({**dict.fromkeys(READ), **row}, facts.scoring, made, targets)
@@ -90,9 +92,10 @@ def _score(row: Row, page: StudyPage) -> dict[str, Any]:
 def _estimators(row: Row) -> dict[str, Any]:
     """How the headline was estimated, and what the other estimator says."""
     if row.get("estimator") == "exact":
-        return {"Estimator": "exact", "By sampled pairs": _digits(row.get("sampled_stamp"))}
+        sampled = _digits(row.get("sampled_stamp"))
+        return {"Estimator": "exact", "STAMP by sampled pairs": sampled}
     own = "sampled" if row.get("estimator") == "sampled" else None
-    return {"Estimator": own, "By the exact estimator": _digits(row.get("exact_stamp"))}
+    return {"Estimator": own, "STAMP by the exact estimator": _digits(row.get("exact_stamp"))}
 
 
 def _targets(row: Row, page: StudyPage) -> list[tuple[str, str]]:

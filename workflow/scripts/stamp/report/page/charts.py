@@ -30,6 +30,9 @@ SHAPES = [
 PICKED = "indexof(picks, datum.model) >= 0"
 MOST_RANKED = 40  # models of a heat map, the first of the leaderboard
 MOST_CURVES = 60
+TICKS = 6  # about so many on an axis of a scatter: a phone has room for them
+BAR = 0.7  # opacity of intervals: seen on a dark page too
+LABELS, CELL, WRITTEN_CELL = 200, 15, 32  # pixels: names of rows, a column, one with numbers
 LEAST_SPAN = 0.05  # of the colours of stress tests: smaller differences do not fill them
 NUMBER = ".3f"
 KINDS = {
@@ -48,10 +51,8 @@ Drawn = alt.LayerChart | alt.FacetChart
 def charts(page: StudyPage) -> dict[str, Specification]:
     """The charts that this study has something for, by the name of their place in the page."""
     found = {}
+    common = [name for name, _ in Counter(row["objective"] for row in page.models).most_common()]
     if page.outcomes:
-        common = [
-            name for name, _ in Counter(row["objective"] for row in page.models).most_common()
-        ]
         found["stamp-outcome"] = against("STAMP", "score", common)
         found["source-outcome"] = against(f"source {page.source_metric}", "source", common)
     if page.tables.outranks is not None and len(ranked(page)) > 1:
@@ -62,12 +63,21 @@ def charts(page: StudyPage) -> dict[str, Specification]:
         found["robustness"] = robustness(page)
     if picks := regret_rows(page):
         found["regret"] = regret(len({row["name"] for row in picks}), [row["k"] for row in picks])
-    if training_rows(page):
-        found["training"] = training()
+    if curves := training_rows(page):
+        found["training"] = training(curves, common)
     if page.tables.pairs:
         found["distances"] = distances()
     first = page.outcomes[0].key if page.outcomes else ""
     return {name: finished(chart, first) for name, chart in found.items()}
+
+
+def least_widths(page: StudyPage) -> dict[str, int]:
+    """How wide the heat maps must be at least, in pixels; a phone scrolls them sideways."""
+    changes = len({row["change"] for row in robustness_rows(page)})
+    return {
+        "outranks": LABELS + CELL * len(ranked(page)),
+        "robustness": LABELS + WRITTEN_CELL * changes,
+    }
 
 
 def datasets(page: StudyPage) -> dict[str, list[dict[str, Any]]]:
@@ -105,7 +115,7 @@ def finished(chart: Drawn, target: str) -> Specification:
     return (
         look.configure_view(stroke=None)
         .configure_axis(**sizes, titleFontWeight="normal", titlePadding=8, labelOverlap="greedy")
-        .configure_legend(columns=3, **sizes, titleFontWeight="normal", symbolBaseFillColor=GREY)
+        .configure_legend(columns=2, **sizes, titleFontWeight="normal", symbolBaseFillColor=GREY)
         .to_dict()
     )
 
@@ -169,13 +179,18 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
         .transform_calculate(at=own if x == "score" else mixed.format("", ""), **ends)
         .transform_filter("isValid(datum.at)")
     )
-    across = alt.X("at:Q", title=title, scale=alt.Scale(zero=False, nice=True))
-    up = alt.Y("value:Q", title="on the target", scale=alt.Scale(zero=False, nice=True))
-    faint = alt.condition(PICKED, alt.value(0.9), alt.value(0.35))
+    wide = alt.Scale(zero=False, nice=True)
+    across = alt.X("at:Q", title=title, scale=wide, axis=alt.Axis(tickCount=TICKS))
+    up = alt.Y("value:Q", title="on the target", scale=wide, axis=alt.Axis(tickCount=TICKS))
+    faint = alt.condition(PICKED, alt.value(1), alt.value(0.5))
     paints = alt.Scale(domain=list(objectives), range=COLOURS)
     colour = alt.Color("objective:N", title="objective", scale=paints, legend=_legend())
     side = base.mark_rule(strokeWidth=1.2, aria=False).encode(
-        x=alt.X("x_low:Q", title=title), x2="x_high:Q", y=up, color=colour, opacity=faint
+        x=alt.X("x_low:Q", title=title, axis=alt.Axis(tickCount=TICKS)),
+        x2="x_high:Q",
+        y=up,
+        color=colour,
+        opacity=faint,
     )
     upright = base.mark_rule(strokeWidth=1.2, aria=False).encode(
         x=across, y=alt.Y("value_low:Q"), y2="value_high:Q", color=colour, opacity=faint
@@ -198,7 +213,7 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="bottom", symbolLimit=12, labelLimit=150, direction="vertical")
+    return alt.Legend(orient="bottom", symbolLimit=12, labelLimit=150)
 
 
 # --- who outranks whom ----------------------------------------------------------------------------
@@ -236,8 +251,10 @@ def outranks(models: Sequence[dict[str, Any]]) -> Drawn:
         color=alt.Color(
             "share:Q",
             title="row above column",
-            scale=alt.Scale(scheme="blueorange", domain=[0, 1], domainMid=0.5, reverse=True),
-            legend=alt.Legend(orient="bottom", gradientLength=220, format=".0%"),
+            scale=alt.Scale(scheme="purpleorange", domain=[0, 1], domainMid=0.5),
+            legend=alt.Legend(
+                orient="bottom", gradientLength=200, format=".0%", values=[0, 0.5, 1]
+            ),
         ),
         opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
         tooltip=[
@@ -285,7 +302,7 @@ def _kind_colour(*more: str) -> alt.Color:
         "kind:N",
         title=None,
         scale=alt.Scale(domain=kinds, range=colours[: len(kinds)]),
-        legend=alt.Legend(orient="top"),
+        legend=alt.Legend(orient="top", symbolOpacity=1),
     )
 
 
@@ -300,9 +317,10 @@ def baselines(number: int) -> Drawn:
     )
     colour = _kind_colour()
     title = f"Spearman's {RHO}, oriented"
-    across = alt.X("rho:Q", title=title, scale=alt.Scale(domain=[-1, 1]))
-    bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
-        x=alt.X("low:Q", title=title), x2="high:Q", y=name, color=colour
+    axis = alt.Axis(values=[-1, -0.5, 0, 0.5, 1])
+    across = alt.X("rho:Q", title=title, scale=alt.Scale(domain=[-1, 1]), axis=axis)
+    bars = base.mark_rule(strokeWidth=2, opacity=BAR, aria=False).encode(
+        x=alt.X("low:Q", title=title, axis=axis), x2="high:Q", y=name, color=colour
     )
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
         x=across,
@@ -383,7 +401,7 @@ def robustness(page: StudyPage) -> Drawn:
             "gain:Q",
             title="changed minus clean",
             scale=alt.Scale(scheme="purpleorange", domain=[-span, span], domainMid=0),
-            legend=alt.Legend(orient="top", gradientLength=220, format="+.2f"),
+            legend=alt.Legend(orient="top", gradientLength=220, format="+.2f", tickCount=5),
         ),
         opacity=alt.condition(f"length(picks) === 0 || {PICKED}", alt.value(1), alt.value(0.35)),
         tooltip=told,
@@ -394,7 +412,8 @@ def robustness(page: StudyPage) -> Drawn:
         .encode(text=alt.Text("value:Q", format=".2f"), tooltip=told)
         .transform_filter(f"datum.change === '{CLEAN}'")
     )
-    return alt.layer(cells, clean).properties(height=max(120, 22 * len(order)))
+    room = {"left": 2, "top": 2, "right": 50, "bottom": 2}  # the last change is written slanting
+    return alt.layer(cells, clean).properties(height=max(120, 22 * len(order)), padding=room)
 
 
 # --- regret ---------------------------------------------------------------------------------------
@@ -430,12 +449,13 @@ def regret(number: int, subsets: Sequence[int]) -> Drawn:
     order = alt.EncodingSortField("regret", op="min", order="ascending")
     axis: dict[str, Any] = {"labelLimit": 190, "title": None, "ticks": False, "domain": False}
     name = alt.Y("name:N", sort=order, axis=alt.Axis(labelOverlap=False, **axis))
-    colour, title = _kind_colour("random choice"), "expected loss against the best of them"
-    bars = base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
-        x=alt.X("low:Q", title=title), x2="high:Q", y=name, color=colour
+    colour, title = _kind_colour("random choice"), "expected loss"
+    ticks = alt.Axis(tickCount=TICKS)
+    bars = base.mark_rule(strokeWidth=2, opacity=BAR, aria=False).encode(
+        x=alt.X("low:Q", title=title, axis=ticks), x2="high:Q", y=name, color=colour
     )
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
-        x=alt.X("regret:Q", title=title),
+        x=alt.X("regret:Q", title=title, axis=ticks),
         y=name,
         color=colour,
         tooltip=[
@@ -457,35 +477,64 @@ def regret(number: int, subsets: Sequence[int]) -> Drawn:
 
 
 def training_rows(page: StudyPage) -> list[dict[str, Any]]:
-    """One row per model and epoch: the training loss, and the validation metric where it is."""
-    named = {row["model"]: row["name"] for row in page.models}
-    chosen = [key for key in named if key in page.tables.training][:MOST_CURVES]
+    """One row per model and epoch: the training loss.
+
+    The loss of a linear head that is fitted at the end, on a frozen backbone, is of no epoch.
+    """
+    models = {row["model"]: row for row in page.models}
+    chosen = [key for key in models if key in page.tables.training][:MOST_CURVES]
     rows = []
     for key in chosen:
         record = page.tables.training[key]
         losses = record.get("losses")
+        if losses and key in page.facts.frozen:
+            losses = losses[:-1]
         curve = [
             {"epoch": epoch, "train_loss": loss} for epoch, loss in enumerate(losses or [], start=1)
         ] or [one for one in record.get("curve", []) if "epoch" in one]
         rows += [
-            {"model": key, "name": named[key], "epoch": one["epoch"], "loss": one["train_loss"]}
+            {
+                "model": key,
+                "name": models[key]["name"],
+                "objective": models[key]["objective"],
+                "epoch": one["epoch"],
+                "loss": one["train_loss"],
+            }
             for one in curve
         ]
     return rows
 
 
-def training() -> Drawn:
-    """The training loss of every model that the workflow trained, by epoch."""
-    base = alt.Chart(alt.NamedData(name="training")).encode(
-        x=alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d")),
-        y=alt.Y("loss:Q", title="training loss", scale=alt.Scale(zero=False)),
-        detail="model:N",
+def training(rows: Sequence[dict[str, Any]], objectives: Sequence[str]) -> Drawn:
+    """The training loss of every model that the workflow trained, by epoch.
+
+    The losses of one recipe can be a hundred times those of another: the scale is logarithmic
+    where all are positive.
+    """
+    positive = all(row["loss"] > 0 for row in rows)
+    shown = [one for one in objectives if any(row["objective"] == one for row in rows)]
+    paints = alt.Scale(
+        domain=shown, range=[COLOURS[objectives.index(one) % len(COLOURS)] for one in shown]
     )
-    picked, colour = alt.condition(PICKED, alt.value(3), alt.value(1.3)), alt.value(COLOURS[0])
-    paint = alt.condition(PICKED, alt.value(COLOURS[4]), colour)
-    lines = base.mark_line(aria=False).encode(strokeWidth=picked, color=paint)
+    base = alt.Chart(alt.NamedData(name="training")).encode(
+        x=alt.X(
+            "epoch:Q",
+            title="epoch",
+            axis=alt.Axis(tickMinStep=1, tickCount=TICKS, format="d"),
+            scale=alt.Scale(zero=False, nice=False),
+        ),
+        y=alt.Y(
+            "loss:Q",
+            title="training loss",
+            scale=alt.Scale(type="log") if positive else alt.Scale(zero=False),
+            axis=alt.Axis(tickCount=TICKS, format="~g"),
+        ),
+        detail="model:N",
+        color=alt.Color("objective:N", title="objective", scale=paints, legend=_legend()),
+    )
+    picked = alt.condition(PICKED, alt.value(4), alt.value(1.3))
+    lines = base.mark_line(aria=False).encode(strokeWidth=picked)
     points = base.mark_point(filled=True, size=45).encode(
-        color=paint,
         tooltip=[
             alt.Tooltip("name:N", title="model"),
             alt.Tooltip("epoch:Q"),

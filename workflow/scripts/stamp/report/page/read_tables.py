@@ -61,6 +61,7 @@ def study_facts(params: Any, results: Path) -> StudyFacts:
         seed=seed,
         versions={"stamp": __version__, **{package: version(package) for package in PACKAGES}},
         made_images=facts["made_images"],
+        frozen=facts["frozen"],
         scoring=Scoring(seed=seed, **facts["scoring"]),
         results=str(results),
         index="../index.html",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -48,12 +49,13 @@ def study_html(page: StudyPage, library: str | None = None) -> str:
             level=_percent(page.level),
             told_apart=_percent((1 + page.level) / 2),
             analyses=[
-                {"title": name.replace("_", " ").capitalize(), "text": text}
+                {"title": name.replace("_", " ").capitalize(), **_by_outcome(text, page)}
                 for name, text in page.tables.sentences.items()
             ],
             comparability=comparability.warning(page.pretraining),
             strata=page.strata,
             most_ranked=charts.MOST_RANKED,
+            least_widths=charts.least_widths(page),
             more_ranked=len(page.models) > charts.MOST_RANKED,
             library=Markup(library),
             script=Markup(script),
@@ -61,6 +63,16 @@ def study_html(page: StudyPage, library: str | None = None) -> str:
             policy=_policy([library, script]),
         )
     )
+
+
+def _by_outcome(text: str, page: StudyPage) -> dict[str, Any]:
+    """What an analysis says, first of the study, then one item for each of several outcomes."""
+    titles = "|".join(re.escape(one.title).replace(r"\ ", "[ _]") for one in page.outcomes)
+    first, *rest = re.split(rf"(?:^|(?<=[.] ))({titles}): ", text) if titles else [text]
+    if len(set(rest[::2])) < 2:
+        return {"text": text, "items": []}
+    items = [f"{name}: {said.strip()}" for name, said in zip(rest[::2], rest[1::2], strict=True)]
+    return {"text": first.strip(), "items": items}
 
 
 def index_html(summaries: Sequence[Mapping[str, Any]]) -> str:

@@ -67,6 +67,7 @@ class StudyFacts:
     command: str = ""
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    frozen: Sequence[str] = ()  # trained models whose last loss is of a head on a frozen backbone
     made_images: bool = False  # whether the source was generated, or is part of a package
     scoring: Scoring | None = None  # None where models were not scored here
     results: str = "results"
@@ -234,7 +235,8 @@ def _outcomes(tables: StudyTables, texts: Mapping[str, Any]) -> list[Outcome]:
         if source.get("n") != own.get("n"):
             source = {"n": own.get("n"), "rho": own.get("source_metric_rho")}
         metric = _metric(tables.outcomes, key, texts)
-        found.append(Outcome(key, target_title(key, texts), metric, own, source, matched, mixed))
+        title = target_title(key, texts).replace("_", " ")
+        found.append(Outcome(key, title, metric, own, source, matched, mixed))
     return found
 
 

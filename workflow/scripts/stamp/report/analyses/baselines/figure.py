@@ -24,7 +24,7 @@ MARKS = {
     "labels": "*",
     "class mix": "~",
     "target images": "+",
-    "target labels": "++",
+    "target labels": "\u2020",
     "other models": "#",
 }
 
@@ -146,6 +146,6 @@ def _note(rows: pl.DataFrame, texts: Mapping[str, Any]) -> str:
         f"that have every predictor, times {MINUS}1 for metrics of which less should be better. "
         f"Rows by their average over the targets. Bars: {inside(rows['title'][0])}, with the "
         f"{level_text(texts)} percentile interval of a joint bootstrap of the models. * needs "
-        f"labeled source images, ~ the target's mix of classes, + needs images of the target (++ "
-        f"labeled for other models), # needs several models. {few}"
+        f"labeled source images, ~ the target's mix of classes, + images of the target, "
+        f"\u2020 its labels, # several models. {few}"
     )

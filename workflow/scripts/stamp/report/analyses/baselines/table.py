@@ -366,9 +366,9 @@ def sentence(table: pl.DataFrame) -> str:
     )
     apart = int((tested["minus_stamp_adjusted"] < 0.05).sum())
     said = (
-        f"Of {len(rows)} predictors, {best['name']} has the largest oriented {RHO} on the average "
+        f"Of {len(rows)} predictors that need no target labels, {best['name']} has the largest "
+        f"oriented {RHO} on the average over targets, {number(best['oriented'])}"
     )
-    said += f"over targets, {number(best['oriented'])}"
     if place is not None:
         said += f"; STAMP is in place {place} with {number(own[0])}"
     source = rows.filter(pl.col("predictor") == SOURCE_METRIC)["oriented"]

@@ -170,7 +170,10 @@ def sentence(table: pl.DataFrame) -> str:
     if not by_what[DIFFERENCE]:
         return f"No comparison of kinds of pairs: {by_what[OUTCOME][0]['reason']}."
     first = by_what[DIFFERENCE][0]
-    said = [f"Over one set of {first['n']} models (set {first['subset']})."]
+    shown = {row[end] for row in by_what[DIFFERENCE] for end in ("kind", "other")}
+    kinds = ", ".join(f"{short} {name}" for name, short in KINDS.items() if short in shown)
+    over = f"over one set of {first['n']} models (set {first['subset']})"
+    said = [f"STAMP by kind of pairs ({kinds}), {over}."]
     said += [_difference(row) for row in by_what[DIFFERENCE]]
     rows = by_what[OUTCOME]
     wanted = [row for row in rows if row["outcome"] == MEAN] or rows

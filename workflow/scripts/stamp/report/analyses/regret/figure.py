@@ -33,7 +33,7 @@ def draw(table: pl.DataFrame, models: pl.DataFrame, texts: Mapping[str, Any]) ->
     left = style.MARGIN + style.widest(names, style.SMALL) + 0.2
     width = style.WIDTH - left - style.MARGIN - (RIGHT + GAP if near else 0)
     note = _note(rows, near, texts)
-    top = style.heading_height(texts["title"], SUBTITLE) + 0.3
+    top = style.heading_height(texts["title"], SUBTITLE) + 0.1
     row = style.row_height(len(rows))
     height = row * len(rows)
     figure, page = style.sheet(top + height + 0.5 + style.notes_height(note, texts["notice"]))

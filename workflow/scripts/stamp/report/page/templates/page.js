@@ -128,6 +128,7 @@
       if (which === "stamp" && found.partial_corrected !== null && found.partial_corrected !== undefined) text += " (" + number(found.partial_corrected, 2) + " corrected for its noise)";
       place.textContent = text;
     }
+    for (const place of all(".target-title")) place.textContent = one.title;
     find("#target-metric").textContent = one.metric + (one.matched ? "; class-matched STAMP" : "");
   }
   if (menu) {
@@ -151,7 +152,7 @@
   function picture(pair, which) {
     const address = pair.images ? data.pictures[pair.images[which]] : undefined;
     const labels = pair.labels[which];
-    const said = labels === null ? "not labeled" : labels.length ? "labeled " + labels.join(", ") : "no class";
+    const said = labels === null ? "not labeled" : labels.length ? "labeled " + labels.join(", ") : "none of the classes";
     const box = make("div", {});
     if (address) box.append(make("img", { src: address, alt: (which ? "second" : "first") + " image, " + said }));
     box.append(make("span", { class: "sub" }, said));
