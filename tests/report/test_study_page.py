@@ -308,7 +308,7 @@ def test_every_model_has_a_card_with_its_flags_and_what_was_not_tested() -> None
     assert "near chance" in flagged["Flags"]["flags"][0]["reason"]
     assert flagged["What was not tested"]["items"]
     score = dict(flagged["Score"]["rows"])
-    assert score["Estimator"] == "exact" and "By sampled pairs" in score
+    assert score["Estimator"] == "exact" and "STAMP by sampled pairs" in score
     made = dict(flagged["Made with"]["rows"])
     assert made["torch"] == "2.0" and "scores/m0002.parquet" in flagged["Made with"]["code"]
 
