@@ -139,7 +139,7 @@ def test_a_broken_table_or_an_unknown_name_is_one_line(
     assert "did you mean 'patient'?" in text
     code, text = said(capsys, "clinic/tabel.csv", "clinic/table.csv")
     assert code == 1
-    assert "error: 'clinic/tabel.csv' is no table, folder, data set or study" in text
+    assert "error: 'clinic/tabel.csv': no such file or folder, and no such" in text
     assert "48 images of 24 groups" in text  # the second is looked at all the same
     for wrong in (
         ["--half-width", "0"],

@@ -82,4 +82,4 @@ def of_argument(argument: str, plan: Plan, options: Mapping[str, Any], seed: int
         return of_path(Path(argument), options, seed)
     studies = sorted(file.stem for file in Path(plan.folders.studies).glob("*.yaml"))
     known = suggest(argument, [*plan.datasets, *studies])
-    raise UserError(f"'{argument}' is no table, folder, data set or study: {known}")
+    raise UserError(f"'{argument}': no such file or folder, and no such data set or study: {known}")
