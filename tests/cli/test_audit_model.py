@@ -485,7 +485,7 @@ def test_what_a_zoo_says_of_a_models_training_is_on_the_card(
         (["--trained-on-list", "empty.txt"], "empty.txt: names no image and no group"),
         (["--trained-on-list", "o.csv", "--trained-on-column", "x"], "exclude each other"),
         (["--trained-on-column", "usd"], "no column 'usd'"),
-        (["--trained-on-list", "nameless.csv"], "none of the columns image, path, file, group"),
+        (["--trained-on-list", "nameless.csv"], "none of the columns image, path, file"),
     ],
 )
 def test_a_mistake_in_what_it_was_trained_on_is_one_line(
