@@ -50,16 +50,17 @@ def data_roots(plan: Plan) -> Iterator[Finding]:
             continue
         coming = dataset.download and (dataset.files or dataset.fetched_from)
         try:
-            index = of_dataset(dataset, plan, plan.seed).index
-            missing = absent(index["path"].to_list())
+            named = of_dataset(dataset, plan, plan.seed)
+            missing = absent(named.index["path"].to_list())
         except (UserError, OSError) as mistake:
             level = NOTE if coming else ERROR
             yield Finding(level, about, f"{'is downloaded first; ' if coming else ''}{mistake}")
             continue
         if not missing:
-            yield Finding(OK, about, f"{len(index):,} images in {dataset.root}")
+            yield Finding(OK, about, f"{len(named.index):,} images in {dataset.root}")
         else:
-            text = f"{len(missing):,} of {len(index):,} images are missing in {dataset.root}"
+            text = f"{len(missing):,} of {len(named.index):,} images are missing in {dataset.root}"
+            text += "" if dataset.owned else f"; {named.help}"
             yield Finding(NOTE if coming or key in needless else ERROR, about, text)
 
 
