@@ -10,8 +10,9 @@ setup(
         "stamp.project": [
             "Snakefile",
             "rules/*.smk",
+            "config/README.md",
             "envs/stamp.yaml",
-            "profiles/*/config.yaml",
+            "profiles/*/*.yaml",
             "resources/*.csv",
             "resources/*.md",
             "resources/*/*.csv",

@@ -99,6 +99,15 @@ def test_the_score_on_the_card_is_the_formulas(
     assert every["within"] == pytest.approx(np.mean(distances), rel=1e-4)
 
 
+def test_a_card_fits_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    lines = said(capsys, "--pairs", "12").splitlines()
+    copied = [line for line in lines if line.startswith(("Weights", "Repeat by"))]
+    assert max(len(line) for line in lines if line not in copied) <= 72
+
+
 def by_hand(folder: Path) -> pl.DataFrame:
     """The linear network's logits of every picture of the clinic, by a matrix product."""
     from PIL import Image
@@ -520,7 +529,7 @@ def test_what_a_zoo_says_of_a_models_training_is_on_the_card(
         (["--trained-on-list", "o.csv", "--trained-on-column", "x"], "exclude each other"),
         (["--trained-on-column", "usd"], "no column 'usd'"),
         (["--model", "=1+2"], "--model: '=1+2' begins with '='"),
-        (["--trained-on-list", "nameless.csv"], "none of the columns image, path, file, group"),
+        (["--trained-on-list", "nameless.csv"], "none of the columns image, path, file"),
     ],
 )
 def test_a_mistake_in_its_name_or_in_what_it_was_trained_on_is_one_line(

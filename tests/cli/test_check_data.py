@@ -17,8 +17,29 @@ from project import PHANTOM, ROOT, model
 
 from stamp.__main__ import main
 from stamp.cli.check_data.pairs import pair_counts
+from stamp.cli.data_argument import read_options
 
 RNG = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Follow-up #", "Follow-up #"),
+        ("#", "#"),
+        ("% slope: 1", "% slope: 1"),
+        ("2024-01-01", "2024-01-01"),
+        ("[split, class]", ["split", "class"]),
+        ("{test: 1}", {"test": 1}),
+        ('"a"', "a"),
+        ("3", 3),
+        ("null", None),
+    ],
+)
+def test_the_value_of_an_option_is_a_name_as_it_stands_unless_it_is_more(
+    text: str, value: object
+) -> None:
+    assert read_options([f"order={text}"]) == {"order": value}
 
 
 def picture(path: Path, flat: bool = False, **extra: object) -> None:
@@ -139,7 +160,7 @@ def test_a_broken_table_or_an_unknown_name_is_one_line(
     assert "did you mean 'patient'?" in text
     code, text = said(capsys, "clinic/tabel.csv", "clinic/table.csv")
     assert code == 1
-    assert "error: 'clinic/tabel.csv' is no table, folder, data set or study" in text
+    assert "error: 'clinic/tabel.csv': no such file or folder, and no such" in text
     assert "48 images of 24 groups" in text  # the second is looked at all the same
     for wrong in (
         ["--half-width", "0"],

@@ -175,14 +175,18 @@ def test_logs_are_told_to_programs() -> None:
         ("stamp status --j", {"--json"}),
         ("stamp --project x logs --fa", {"--failed"}),
         ("stamp check-data fol", {"folder"}),
+        ("stamp status --study cl", {"clinic"}),
+        ("stamp open c", {"clinic"}),
     ],
 )
-def test_bash_completes_commands_options_and_files(
+def test_bash_completes_commands_options_studies_and_files(
     line: str, expected: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["completion", "bash"]) == 0
     (tmp_path / "completion").write_text(capsys.readouterr().out)
     (tmp_path / "folder").mkdir()
+    (tmp_path / "config" / "studies").mkdir(parents=True)
+    (tmp_path / "config" / "studies" / "clinic.yaml").touch()
     words = " ".join(f"'{word}'" for word in line.split())
     asked = (
         f"source completion; COMP_WORDS=({words}); COMP_CWORD={len(line.split()) - 1}; _stamp; "

@@ -105,8 +105,8 @@ def test_views_that_nobody_counted_are_named_and_not_guessed(
     assert main(["cost"]) == 0
     text = capsys.readouterr().out
     assert "uci (images)" in text and "and more" in text
-    assert "1 models count as 8 GFLOPs" in text
-    assert "Disk: about" in text and "enough" in text
+    assert "1 model counted as 8 GFLOPs" in text
+    assert "Disk: at most" in text and "enough" in text
 
 
 def test_an_impossible_speed_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,6 +98,27 @@ def test_a_configuration_that_is_wrong_is_one_error_and_the_rest_is_told(
     assert found["Python"][0][0] == "ok"
 
 
+def test_a_machine_is_looked_at_without_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    code, found = told(capsys)
+    assert code == 0
+    assert found["configuration"] == [
+        ("note", f"no project in {tmp_path}, so only the machine was looked at")
+    ]
+    assert told(capsys, "--study", "mine")[0] == 1
+
+
+def test_slurm_without_its_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(access, "_accounts", lambda: ["mine"])
+    assert access.slurm().level == "ok"
+    monkeypatch.setattr(access, "EXECUTOR", "no_such_package")
+    assert (access.slurm().level, "no-such-package" in access.slurm().text) == ("note", True)
+
+
 def test_what_a_study_writes_is_its_pixels_and_logits(project: Path) -> None:
     plan = read_plan(["small_digits"])
     study = plan.studies["small_digits"]

@@ -101,6 +101,11 @@ def test_a_failed_attempt_and_its_retry_are_one_job(tmp_path: Path) -> None:
     ]
 
 
+def test_a_rule_that_only_asks_for_all_results_is_no_job(tmp_path: Path) -> None:
+    asking = HEAD.replace("rule logits", "rule everything").replace("jobid: 14", "jobid: 1")
+    assert [job.rule for job in read(tmp_path, HEAD, asking).jobs.values()] == ["logits"]
+
+
 def test_a_job_without_a_retry_left_is_failed(tmp_path: Path) -> None:
     (job,) = read(tmp_path, HEAD).jobs.values()
     assert job.state == "failed"

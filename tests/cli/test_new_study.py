@@ -139,7 +139,7 @@ def test_a_study_without_images_is_written_for_outputs_that_are_brought(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["clinic", "--data", "nothing.csv"], "'nothing.csv' is no table"),
+        (["clinic", "--data", "nothing.csv"], "'nothing.csv': no such file"),
         (["datasets", "--data", "mine/table.csv"], "'datasets' can't be the name"),
         (["clinic", "--data", "mine/table.csv", "-o", "group=patients"], "did you mean 'patient'"),
         (["clinic", "--data", "mine/table.csv", "--target", "bare/table.csv"], "none of Edema"),
@@ -182,6 +182,59 @@ def test_a_failed_plan_or_write_leaves_every_file_as_it_was(
     assert main(given) == 1
     assert config_of(project) == before
     assert "no plan" in capsys.readouterr().err
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(file.relative_to(folder)) for file in folder.rglob("*")}
+
+
+def test_a_folder_without_a_project_becomes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "mine", "file,patient,date,split,Edema,Mass", visits())
+    before = files_of(tmp_path)
+
+    def planned_here(**_: object) -> list[object]:
+        assert Path("Snakefile").is_file() and Path("config/config.yaml").is_file()
+        return []
+
+    def refuses(**_: object) -> None:
+        raise UserError("no plan")
+
+    given = ["new-study", "clinic", "--data", "mine/table.csv"]
+    for planning, extra in ((refuses, []), (planned_here, ["--dry-run"])):
+        monkeypatch.setattr(project_files, "dry_run", planning)
+        main([*given, *extra])
+        assert files_of(tmp_path) == before
+    assert "--- Snakefile" in capsys.readouterr().out
+    assert main(given) == 0
+    assert "a new project" in capsys.readouterr().out
+    files = {"Snakefile", "config/config.yaml", "config/README.md", "profiles/default/config.yaml"}
+    assert files <= files_of(tmp_path)
+    with pytest.raises(UserError, match="no model that can be scored"):
+        read_plan()  # the study is that of the configuration
+    assert main(["new-study", "second", "--data", "mine/table.csv"]) == 0
+    assert "a new project" not in capsys.readouterr().out
+
+
+def test_an_empty_mapping_of_data_sets_takes_the_new_one(project: Path) -> None:
+    (project / "config" / "datasets.yaml").write_text("{}\n")
+    table(project / "mine", "file,patient,date,split,Edema,Mass", visits())
+    assert main(["new-study", "clinic", "--data", "mine/table.csv"]) == 0
+    assert set(read_project().datasets) == {"clinic"}
+
+
+def test_a_snakefile_of_another_workflow_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "mine", "file,patient,date,split,Edema,Mass", visits())
+    (tmp_path / "Snakefile").write_text("rule mine: output: 'a'")
+    before = files_of(tmp_path)
+    assert main(["new-study", "clinic", "--data", "mine/table.csv"]) == 1
+    assert "docs/module.md" in capsys.readouterr().err
+    assert files_of(tmp_path) == before
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import yaml
 from hub import LIBRARY, Hub
 from project import ROOT
 
+from stamp.__main__ import main
 from stamp.cli.pin import pinned, places, repository
 from stamp.config.zoo import read_zoo
 from stamp.models.hub import is_commit, origins, unpinned
@@ -222,6 +223,14 @@ def test_an_unknown_zoo_is_suggested(folder: Path) -> None:
     code, lines = pin(folder, "http://127.0.0.1:9", "smal")
     assert code == 1
     assert lines == ["stamp: unknown zoo 'smal' (no config/zoo/smal.yaml): did you mean 'small'?"]
+
+
+def test_a_folder_without_zoos_is_not_called_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["pin"]) == 1
+    assert capsys.readouterr().err == "stamp: no zoo file in config/zoo\n"
 
 
 @pytest.mark.parametrize("name", ["natural", "medical"])

@@ -26,7 +26,10 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment that has the wheel, and the tests' own other packages."""
     folder = tmp_path_factory.mktemp("installed")
-    source = checkout(folder / "source", "pyproject.toml", "setup.py", "README.md", "LICENSE")
+    parts = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+    source = checkout(folder / "source", *parts)
+    (source / "config").mkdir()
+    shutil.copy2(ROOT / "config" / "README.md", source / "config")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder), "."]
     subprocess.run([*pip, *build], cwd=source, check=True)
@@ -73,7 +76,7 @@ def test_the_library_is_the_installed_one_and_has_all_shipped_files(
     environment = str(installed.parent)
     assert library.startswith(environment) and root.startswith(environment)
     assert classes == 200 and has_map and tables > 10
-    for folder in ("resources", "rules", "workflow/schemas", "workflow/report"):
+    for folder in ("profiles", "resources", "rules", "workflow/schemas", "workflow/report"):
         wanted = {
             str(file.relative_to(ROOT))
             for file in (ROOT / folder).rglob("*")
@@ -118,6 +121,27 @@ def test_a_command_that_needs_a_project_says_so_in_one_line(
     done = command("stamp", *line, *(named if len(line) > 1 else []))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1 and " config/" in done.stderr, done.stderr
+
+
+def test_an_empty_folder_becomes_a_project_whose_study_is_planned(
+    command: Command, tmp_path: Path
+) -> None:
+    command("stamp", "example-data", "mine", "--patients", "40", "--size", "32")
+    written = command("stamp", "new-study", "clinic", "--data", "mine/clinic/table.csv")
+    assert written.returncode == 0, written.stderr
+    assert "\n    stamp add-model --study clinic" in written.stdout
+    table = (tmp_path / "mine" / "clinic" / "table.csv").read_text().splitlines()[1:]
+    rows = [f"{line.split(',')[0]},{len(line)},1,-2" for line in table]
+    columns = "image,Cardiomegaly,Effusion,Pneumothorax"
+    (tmp_path / "outputs.csv").write_text("\n".join([columns, *rows]))
+    added = command(
+        "stamp", "add-model", "--study", "clinic", "--logits", "outputs.csv", "--key", "mine",
+        "--family", "a", "--objective", "b", "--regime", "c",
+    )  # fmt: skip
+    assert added.returncode == 0, added.stderr
+    planned = command("python", "-m", "snakemake", "-n", "--cores", "1")
+    assert planned.returncode == 0, planned.stderr
+    assert "leaderboard" in planned.stdout + planned.stderr
 
 
 def test_a_project_may_be_its_configuration_and_a_module(command: Command, tmp_path: Path) -> None:

@@ -149,7 +149,20 @@ def test_a_missing_column_is_suggested(tmp_path: Path) -> None:
     assert mistake(tmp_path, labels=["Edma"]).endswith("did you mean 'Edema'?")
     assert mistake(tmp_path, grup="patient").endswith("did you mean 'group'?")
     write(tmp_path, "picture,x\n1.png,1\n", "other.csv")
-    check_named(mistake(tmp_path, table="other.csv"), "other.csv", "option 'image'")
+    check_named(mistake(tmp_path, table="other.csv"), "other.csv", "--option 'image=NAME'")
+
+
+def test_columns_are_found_by_their_usual_names_however_they_are_written(tmp_path: Path) -> None:
+    header = "Filename,Patient ID,Study Date,hospital,Edema,Mass,age"
+    write(tmp_path, ROWS.replace(ROWS.partition("\n")[0], header))
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert index(tmp_path)["group"].to_list() == ["p1", "p1", "p2", "p1"]
+    assert index(tmp_path)["order"].to_list() == index(write(plain))["order"].to_list()
+    roles = csv.roles({}, tmp_path)
+    assert (roles["image"], roles["group"]) == ("Filename", "Patient ID")
+    write(tmp_path, ROWS.replace("hospital", "Patient"))  # `patient` is written as it should be
+    assert csv.roles({}, tmp_path)["group"] == "patient"
 
 
 def spoilt(cells: list[str]) -> str:

@@ -18,6 +18,7 @@ def appended(file: Path, what: str, entries: Mapping[str, Any], added: str) -> s
     ``what`` an entry is called in the line that refuses one which is there already.
     """
     text = file.read_text() if file.is_file() else ""
+    text = "" if text.strip() == "{}" else text  # an empty file may say so
     held = (read_yaml(file, what) or {}) if text else {}
     for key in entries:
         if key in held:

@@ -1,4 +1,4 @@
-"""Print a script that lets bash or zsh complete commands and options of `stamp`."""
+"""Print a script that lets bash or zsh complete commands, options and studies of `stamp`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 
 HELP = "print a script for completion in bash or zsh"
 EXAMPLE = "completion bash > ~/.local/share/bash-completion/completions/stamp"
+
+OF_STUDY = ("cost", "logs", "open")  # commands whose arguments are studies
 
 SCRIPT = """\
 # Completion of stamp for {shell}: `eval "$(stamp completion {shell})"` turns it on.
@@ -19,7 +21,15 @@ SCRIPT = """\
         "") words="{top}";;
 {cases}
     esac
-    if [[ "$word" == -* || -z "$command" ]]; then
+    local before="${{COMP_WORDS[COMP_CWORD-1]}}" study
+    if [[ "$before" == --study || ( "$word" != -* && "$command" =~ ^({of_study})$ ) ]]; then
+        words=""
+        for study in config/studies/*.yaml; do
+            study="${{study##*/}}"
+            [[ "$study" == "*.yaml" ]] || words+=" ${{study%.yaml}}"
+        done
+        COMPREPLY=($(compgen -W "$words" -- "$word"))
+    elif [[ "$word" == -* || -z "$command" ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$word"))
     else
         COMPREPLY=($(compgen -f -- "$word"))
@@ -50,4 +60,5 @@ def script(shell: str, options: dict[str, list[str]]) -> str:
         commands="|".join(commands),
         top=" ".join([*commands, *options[""]]),
         cases=cases,
+        of_study="|".join(OF_STUDY),
     )

@@ -30,17 +30,27 @@ class Named:
 
 
 def read_options(texts: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` arguments as options of an adapter; values are YAML: ``splits={test: 1}``."""
+    """``key=value`` arguments as options of an adapter: ``splits={test: 1}``, ``order=Visit #``."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise UserError(f"--option {text}: expected key=value")
-        try:
-            found[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise UserError(f"--option {text}: the value is no YAML") from None
+        found[key] = _value(value.strip(), text)
     return found
+
+
+def _value(text: str, option: str) -> Any:
+    """A value: YAML where it is a list, mapping, number or the like, else the text as it stands."""
+    marked = text.startswith(("{", "[", '"', "'"))
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        if marked:
+            raise UserError(f"--option {option}: the value is no YAML") from None
+        return text  # such as `% slope`
+    meant = found is not None or text in ("", "~", "null")
+    return found if marked or (meant and isinstance(found, bool | int | float | None)) else text
 
 
 def of_path(path: Path, options: Mapping[str, Any], seed: int) -> Named:
@@ -82,4 +92,4 @@ def of_argument(argument: str, plan: Plan, options: Mapping[str, Any], seed: int
         return of_path(Path(argument), options, seed)
     studies = sorted(file.stem for file in Path(plan.folders.studies).glob("*.yaml"))
     known = suggest(argument, [*plan.datasets, *studies])
-    raise UserError(f"'{argument}' is no table, folder, data set or study: {known}")
+    raise UserError(f"'{argument}': no such file or folder, and no such data set or study: {known}")

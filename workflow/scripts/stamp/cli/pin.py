@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     names = arguments.zoo or sorted(file.stem for file in folder.glob("*.yaml"))
     if arguments.check and arguments.revision:
         raise UserError("--check looks at the revisions in the zoo: it takes no --revision")
+    if not names:
+        raise UserError(f"no zoo file in {folder}")
     bad = 0
     for name in names:
         file = folder / f"{name}.yaml"

@@ -10,7 +10,7 @@ import polars as pl
 
 from stamp.core.errors import UserError, suggest
 from stamp.data import table_files
-from stamp.data.adapters.csv import USUAL
+from stamp.data.adapters.csv import USUAL, usual_column
 from stamp.data.pairs import groups_are_classes
 
 LISTED = (*USUAL["image"], *USUAL["group"])
@@ -75,7 +75,7 @@ def listed(file: Path) -> frozenset[str]:
         found = frozenset(line for line in lines if line)
     else:
         table = table_files.read(file)
-        column = next((name for name in LISTED if name in table.columns), None)
+        column = usual_column("image", table.columns) or usual_column("group", table.columns)
         if column is None:
             raise UserError(f"{file}: none of the columns {', '.join(LISTED)} is there")
         found = frozenset(table[column].drop_nulls().to_list())

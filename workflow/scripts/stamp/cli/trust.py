@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from stamp.cli.runs.dry_run import DueJob, counted, dry_run
+from stamp.cli.terminal.report_lines import plural
 from stamp.config.plan import read_plan
 from stamp.core import job_records
 from stamp.core.errors import UserError
@@ -60,7 +61,10 @@ def run(given: argparse.Namespace) -> int:
         os.utime(result, ns=(now, now))  # of one age, so that no input is newer
     for result in found.refused:
         job_records.restore(result, dict(UNKNOWN))
-    print(f"{len(found.trusted)} results are what a run wrote")
+    if found.trusted or found.refused:
+        print(f"{plural(len(found.trusted), 'result')} trusted: the content is what a run wrote")
+    else:
+        print("Snakemake has its records of all results: nothing to bring back")
     listed("not trusted", found.refused)
     due = dry_run()
     known = [job for job in due if found.refused.keys().isdisjoint(job.outputs)]

@@ -231,7 +231,9 @@ def read_plan(studies: Sequence[str] | None = None, **changes: Any) -> Plan:
     ``changes`` override keys of ``config.yaml``, as ``--config`` does in a run.
     """
     if not Path(CONFIG).is_file():
-        raise UserError(f"no {CONFIG} in {Path.cwd()}: run this in the folder of a project")
+        raise UserError(
+            f"no {CONFIG} in {Path.cwd()}: go to a project's folder, or start one (new-study)"
+        )
     document = read_yaml(Path(CONFIG), "configuration")
     parsed(ConfigFile, document, CONFIG)
     return load({**document, **({"studies": list(studies)} if studies else {}), **changes}, CONFIG)

@@ -251,7 +251,9 @@ def _models(
     _check_selections(file.statistics.selections, found, f"study '{name}': statistics.selections")
     models = {key: found[key] for key in chosen if key not in reasons}
     if not models and not files.may_lack_models:
-        raise UserError(f"study '{name}': its zoo has no model that can be scored")
+        raise UserError(
+            f"study '{name}': its zoo has no model that can be scored: add-model adds one"
+        )
     listed = {
         key: found[key].described | {"reason": reasons[key]} for key in chosen if key in reasons
     }

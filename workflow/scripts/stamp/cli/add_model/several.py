@@ -63,7 +63,10 @@ def separated(kind: str, value: str | Sequence[str], only_tried: bool) -> Iterat
         return
     folder = path.with_name(f"{path.stem}-models")
     if folder.exists():
-        raise UserError(f"{folder}: exists already: its files would hold the outputs; move it")
+        raise UserError(
+            f"{folder}: is there already, and would get the outputs of {path.name}, one file per "
+            "model: rename it"
+        )
     folder.mkdir()
     kept = False
     try:

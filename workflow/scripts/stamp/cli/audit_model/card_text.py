@@ -7,10 +7,11 @@ from textwrap import wrap
 from typing import Any
 
 from stamp.cli.terminal.report_lines import plural
+from stamp.cli.terminal.tables import terminal_width
 from stamp.report.flags import METRICS, behind, no_skill_name
 from stamp.report.scoreboard import OTHER
 
-WIDTH, MARGIN, MOST_CLASSES = 100, 12, 20
+WIDTH, NARROWEST, MARGIN, MOST_CLASSES = 100, 50, 12, 20
 
 
 def text(found: Mapping[str, Any]) -> str:
@@ -35,7 +36,12 @@ def text(found: Mapping[str, Any]) -> str:
         ("Repeat by", [found["command"]]),
     ]
     shown = [line for name, parts in lines for line in _block(name, parts)]
-    return "\n".join([*shown, "", *wrap(found["meaning"], 88)])
+    return "\n".join([*shown, "", *wrap(found["meaning"], min(88, _width()))])
+
+
+def _width() -> int:
+    """The columns of a card: those of the terminal, if it is not wider than is good to read."""
+    return max(NARROWEST, min(WIDTH, terminal_width() or WIDTH))
 
 
 def _block(name: str, parts: list[str]) -> list[str]:
@@ -43,9 +49,8 @@ def _block(name: str, parts: list[str]) -> list[str]:
     found = []
     for part in filter(None, parts):
         # a command is copied: it stays on one line
-        found += (
-            [part] if name == "Repeat by" else wrap(part, WIDTH - MARGIN, break_on_hyphens=False)
-        )
+        room = _width() - MARGIN
+        found += [part] if name == "Repeat by" else wrap(part, room, break_on_hyphens=False)
     margins = [name, *[""] * len(found)]
     return [f"{margin:<{MARGIN}}{line}" for margin, line in zip(margins, found, strict=False)]
 

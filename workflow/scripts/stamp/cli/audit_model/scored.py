@@ -16,6 +16,7 @@ import polars as pl
 from stamp.cli.audit_model.from_arguments import candidate, doubts, scored_study
 from stamp.cli.audit_model.standing import reference, same_outputs, standing
 from stamp.cli.one_model import Audit, RunOptions, audit, eligible_pairs, weights_file
+from stamp.cli.terminal.help_text import program
 from stamp.config.plan import Plan
 from stamp.config.study import Study
 from stamp.config.view_names import SOURCE
@@ -46,7 +47,7 @@ def scored_here(arguments: argparse.Namespace, project: Plan) -> dict[str, Any]:
     if among and (same := same_outputs(found, model.key, among.parent)):
         found = replace(found, row={**found.row, "identical_to": ", ".join(same)})
     made = card.origin(
-        _digested(found.metadata, weights), f"python -m stamp {shlex.join(arguments.line)}"
+        _digested(found.metadata, weights), f"{program()} {shlex.join(arguments.line)}"
     )
     return _card(found, study, made, among)
 

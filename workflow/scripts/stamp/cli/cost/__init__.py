@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from stamp.cli.terminal.report_lines import plural
+
 HELP = "tell what studies will download, write and compute, before they run"
 EXAMPLE = "cost medical natural"
 TFLOPS = 10.0  # reached by one GPU, in trillions of operations per second
@@ -77,7 +79,7 @@ def _notes(costs: list[Any], tflops: float) -> list[str]:
             lines.append(f"{one.study}: not counted, since nobody said how many: {named}.")
         if one.assumed:
             lines.append(
-                f"{one.study}: {one.assumed} models count as 8 GFLOPs at 224 pixels: "
+                f"{one.study}: {plural(one.assumed, 'model')} counted as 8 GFLOPs at 224 pixels: "
                 "resources/gflops.csv does not have their backbone."
             )
         if one.left_out:
@@ -90,6 +92,6 @@ def _disk(needed: int, free: int, place: str) -> str:
 
     enough = "enough" if needed <= free else "NOT enough"
     return (
-        f"Disk: about {readable_bytes(needed)} still to write, {readable_bytes(free)} free on "
-        f"{place}: {enough} (rough; without weights)."
+        f"Disk: at most {readable_bytes(needed)} still to write, {readable_bytes(free)} free "
+        f"on {place}: {enough} (rough; without weights)."
     )

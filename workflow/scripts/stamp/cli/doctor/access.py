@@ -8,6 +8,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from stamp.cli.data_argument import of_dataset
@@ -22,6 +23,7 @@ from stamp.models.hub import origins
 TIMEOUT = 3.0
 PHYSIONET = "https://physionet.org"
 SLURM = ("sbatch", "squeue", "sacct", "scancel")
+EXECUTOR = "snakemake_executor_plugin_slurm"
 
 
 def used_datasets(plan: Plan) -> dict[str, Dataset]:
@@ -48,16 +50,17 @@ def data_roots(plan: Plan) -> Iterator[Finding]:
             continue
         coming = dataset.download and (dataset.files or dataset.fetched_from)
         try:
-            index = of_dataset(dataset, plan, plan.seed).index
-            missing = absent(index["path"].to_list())
+            named = of_dataset(dataset, plan, plan.seed)
+            missing = absent(named.index["path"].to_list())
         except (UserError, OSError) as mistake:
             level = NOTE if coming else ERROR
             yield Finding(level, about, f"{'is downloaded first; ' if coming else ''}{mistake}")
             continue
         if not missing:
-            yield Finding(OK, about, f"{len(index):,} images in {dataset.root}")
+            yield Finding(OK, about, f"{len(named.index):,} images in {dataset.root}")
         else:
-            text = f"{len(missing):,} of {len(index):,} images are missing in {dataset.root}"
+            text = f"{len(missing):,} of {len(named.index):,} images are missing in {dataset.root}"
+            text += "" if dataset.owned else f"; {named.help}"
             yield Finding(NOTE if coming or key in needless else ERROR, about, text)
 
 
@@ -97,11 +100,12 @@ def hub(plan: Plan | None) -> Finding:
         pass  # it answers
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        what = "models of the studies need it, unless their weights are cached"
-        text = f"{host} can't be reached within {TIMEOUT:g} s ({reason}); "
-        return Finding(
-            WARNING if needed else NOTE, "hub", text + (what if needed else "no model needs it")
-        )
+        what = "only published weights need it"
+        if plan:
+            what = "models of the studies need it, unless their weights are cached"
+            what = what if needed else "no model needs it"
+        text = f"{host} can't be reached within {TIMEOUT:g} s ({reason}); {what}"
+        return Finding(WARNING if needed else NOTE, "hub", text)
     return Finding(OK, "hub", f"{host} answers")
 
 
@@ -112,6 +116,9 @@ def slurm() -> Finding:
         return Finding(NOTE, "Slurm", "not here: runs are on this machine")
     if lacking := [name for name in SLURM if name not in there]:
         return Finding(WARNING, "Slurm", f"{', '.join(lacking)} not found: profiles/slurm needs it")
+    if find_spec(EXECUTOR) is None:
+        text = f"profiles/slurm needs the package {EXECUTOR.replace('_', '-')} (docs/cluster.md)"
+        return Finding(NOTE, "Slurm", text)
     accounts = _accounts()
     said = f"accounts: {', '.join(accounts)}" if accounts else "no accounts are told"
     return Finding(OK, "Slurm", f"{', '.join(there)}; {said}")

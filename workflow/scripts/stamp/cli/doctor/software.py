@@ -13,7 +13,11 @@ OLDEST = (3, 11)
 NEEDED = ("snakemake", "polars", "numpy", "pillow")
 # Without these, models of other kinds still run.
 MODELS = ("torch", "timm")
-OPTIONAL = {"onnxruntime": "models of --onnx", "torchxrayvision": "models of torchxrayvision"}
+OPTIONAL = {
+    "onnxruntime": "models of --onnx",
+    "torchxrayvision": "models of torchxrayvision",
+    "transformers": "models of --hf",
+}
 
 
 def findings() -> Iterator[Finding]:

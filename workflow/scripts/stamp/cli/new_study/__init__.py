@@ -1,14 +1,18 @@
 """Write a study of your own images: what their table or folders tell, as files that can be edited.
 
 It looks at the data, says what it found, and writes the data set, the study and an empty zoo.
-Nothing is overwritten, and nothing is written before the study was planned.
+Nothing is overwritten, and nothing stays unless the study can be planned. A folder without a
+project becomes one.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from stamp.cli.terminal.arguments import Place, at_least
+from stamp.cli.terminal.help_text import program
 
 HELP = "write a study of your own images from their table or folder"
 EXAMPLE = "new-study clinic --data mine/clinic/table.csv --target mine/other/table.csv"
@@ -34,9 +38,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Say what was found, then what was written and what comes next."""
     from stamp.cli.data_argument import read_options
+    from stamp.cli.new_study.new_project import started
     from stamp.cli.new_study.project_files import planned, write
     from stamp.cli.new_study.proposal import Wishes, propose
-    from stamp.report.card import making
 
     wishes = Wishes(
         name=arguments.name,
@@ -49,16 +53,32 @@ def run(arguments: argparse.Namespace) -> None:
     )
     proposal = propose(wishes)
     print("\n".join(proposal.told))
-    new = planned(proposal)
-    print("\nplanned with a stand-in model: " + new.jobs)
+    with started(arguments.name, keep=not arguments.dry_run) as project:
+        new = planned(proposal)
+        print("\nplanned with a stand-in model: " + new.jobs)
+        if not arguments.dry_run:
+            write(new)
     if arguments.dry_run:
-        for file, text in new.texts.items():
-            held = file.read_text() if file.is_file() else ""
-            print(f"\n--- {file}\n{text.removeprefix(held).strip()}")
-        print("\nnothing was written")
-        return
-    write(new)
-    print(f"written: {', '.join(map(str, new.texts))}; every guess is a line that can be edited")
+        _show({**{Path(file): text for file, text in project.items()}, **new.texts})
+    else:
+        _tell(arguments.name, list(project), [str(file) for file in new.texts])
+
+
+def _show(texts: Mapping[Path, str]) -> None:
+    """What would be written; of a file that is there, what would be new."""
+    for file, text in texts.items():
+        held = file.read_text() if file.is_file() else ""
+        print(f"\n--- {file}\n{text.removeprefix(held).strip()}")
+    print("\nnothing was written")
+
+
+def _tell(name: str, project: Sequence[str], files: Sequence[str]) -> None:
+    """What was written, and the next command."""
+    from stamp.report.card import making
+
+    if project:
+        print(f"a new project in {Path.cwd()}: {', '.join(project)}")
+    print(f"written: {', '.join(files)}; every guess is a line that can be edited")
     print("next, a model, and then the run:")
-    print(f"    python -m stamp add-model --study {arguments.name} --help")
-    print(f"    {making(arguments.name)}")
+    print(f"    {program()} add-model --study {name} --help")
+    print(f"    {making(name)}")

@@ -46,7 +46,7 @@ def look(key: str, argument: str, options: Mapping[str, Any], plan: Plan) -> Fou
     path = Path(argument)
     if not path.exists():
         known = suggest(argument, plan.datasets)
-        raise UserError(f"'{argument}' is no table, folder or data set: {known}")
+        raise UserError(f"'{argument}': no such file or folder, and no such data set: {known}")
     if key in plan.datasets:
         raise UserError(
             f"{plan.folders.datasets}: data set '{key}' is there already: take another name, or "

@@ -62,7 +62,8 @@ def planned(new: Proposal) -> NewFiles:
         folder = Path(name)
         trial = {part: str(folder / part) for part in ("studies", "zoo")}
         trial["datasets"] = str(folder / "datasets.yaml")
-        shutil.copy2(real.datasets, trial["datasets"])
+        if Path(real.datasets).is_file():
+            shutil.copy2(real.datasets, trial["datasets"])
         for file, text in texts.items():
             copy = _trial_copy(file, Path(real.datasets), Path(real.zoo), folder)
             copy.parent.mkdir(exist_ok=True)

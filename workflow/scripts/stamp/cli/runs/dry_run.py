@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from stamp.cli.runs.job_text import Identity, identity, job_at
+from stamp.cli.runs.job_text import ASKING, Identity, identity, job_at
 from stamp.core.errors import UserError
 
 # Rules in the order of the stages, in which jobs are listed; all others follow.
@@ -92,7 +92,7 @@ def read(text: str) -> list[DueJob]:
             reason=job.fields.get("reason", ""),
         )
         for job in found
-        if job.rule != "all"
+        if job.rule not in ASKING
     ]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 HEAD = re.compile(r"(?P<indent> *)(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
 FIELD = re.compile(r" +(?P<key>[a-z_]+): (?P<value>.*)$")
+ASKING = ("all", "everything")  # rules that only ask for others: ours, and a new project's own
 Identity = tuple[str, frozenset[tuple[str, str]]]
 
 

@@ -12,7 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stamp.cli.runs.job_text import Identity, JobText, assignments, fields_below, identity, job_at
+from stamp.cli.runs.job_text import (
+    ASKING,
+    Identity,
+    JobText,
+    assignments,
+    fields_below,
+    identity,
+    job_at,
+)
 
 FAILED = re.compile(r" *Error in rule \w+[:,]")
 FINISHED = re.compile(r" *Finished jobid: (?P<id>\d+) ")
@@ -116,7 +124,7 @@ class _LogReader:
     def started(self, text: JobText, number: int) -> None:
         jobid = text.fields.get("jobid")
         # the jobs that a failed group lists look the same, but were not started again
-        if text.rule == "all" or jobid is None or "reason" not in text.fields:
+        if text.rule in ASKING or jobid is None or "reason" not in text.fields:
             return
         if text.indented and self.group is not None and jobid not in self.groups[self.group]:
             self.groups[self.group].append(jobid)

@@ -40,11 +40,11 @@ OPTIONS: dict[str, Any] = {
     "labels": None,
     "classes": None,
 }
-# Names of columns that an option takes by itself.
+# Names of columns that an option takes by itself, in any case, with spaces or underscores.
 USUAL = {
-    "image": ("image", "path", "file"),
-    "group": ("group", "patient"),
-    "order": ("order", "visit", "date"),
+    "image": ("image", "path", "file", "filename", "file_name", "image_path"),
+    "group": ("group", "patient", "patient_id", "subject", "subject_id"),
+    "order": ("order", "visit", "date", "visit_date", "study_date"),
     "split": ("split",),
     "domain": ("domain",),
     "label": ("label",),
@@ -114,6 +114,13 @@ def roles(options: Mapping[str, Any], root: Path) -> dict[str, str]:
     return _columns(chosen, table_files.read(file, str(chosen["delimiter"]), HELP), file)
 
 
+def usual_column(role: str, columns: Iterable[str]) -> str | None:
+    """The column with the first of a role's usual names; one that is written so comes first."""
+    there = {name.lower().replace(" ", "_"): name for name in columns}
+    there |= {name: name for name in columns}
+    return next((there[name] for name in USUAL.get(role, ()) if name in there), None)
+
+
 def _columns(chosen: Mapping[str, Any], table: pl.DataFrame, file: Path) -> dict[str, str]:
     """The column of each role that has one."""
     found: dict[str, str] = {}
@@ -124,13 +131,13 @@ def _columns(chosen: Mapping[str, Any], table: pl.DataFrame, file: Path) -> dict
             )
         elif role in EITHER and chosen[EITHER[role]] is not None:
             continue
-        elif usual := [name for name in USUAL.get(role, ()) if name in table.columns]:
-            found[role] = usual[0]
+        elif usual := usual_column(role, table.columns):
+            found[role] = usual
     if "image" not in found:
         known = ", ".join(name for name in table.columns if name != ROW)
         raise UserError(
-            f"{file}: no column 'image', 'path' or 'file': name the one with the images' files by "
-            f"option 'image'; known: {known}"
+            f"{file}: no column 'image', 'path' or 'file': name the one with the images' files, as "
+            f"in --option 'image=NAME'; known: {known}"
         )
     for one, other in EITHER.items():
         if chosen[one] is not None and chosen[other] is not None:
