@@ -27,10 +27,10 @@ run:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 8 --resources gpu=1
 
-# A file's tests stay on one worker, so that its fixtures are made once; Slurm has the machine alone.
+# A file's tests stay on one worker, so that its fixtures are made once. Slurm's come first: they
+# wait most of the time, while two other workers use the cores.
 test: lint
-	$(PYTEST) tests --ignore tests/slurm -n 2 --dist loadfile --no-loadscope-reorder
-	$(PYTEST) tests/slurm -n 0 -rs
+	$(PYTEST) tests/slurm tests -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slurm:
 	@envs/install $(TEST)

@@ -136,8 +136,10 @@ def test_a_job_whose_node_dies_is_retried_and_the_study_completes(
     run = start(project, "--forcerun", f"results/{STUDY}/statistics/correlations.csv")
     cluster.running(what)
     cluster.lose_node()
-    until(lambda: "NODE_FAIL" in states(), "the node to be missed")
-    cluster.node()
+    try:
+        until(lambda: "NODE_FAIL" in states(), "the node to be missed", patience=300)
+    finally:
+        cluster.node()
     assert_ends_well(project, run)
     assert states() == ["NODE_FAIL", "COMPLETED"]
     assert_same_numbers(project, local)
