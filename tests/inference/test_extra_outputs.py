@@ -40,7 +40,7 @@ from stamp.inference.extra_outputs.registry import EXTRA_OUTPUTS, MAKERS
 from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.seeding import noise
 from stamp.inference.extra_outputs.selected_images import SelectedImages
-from stamp.inference.logits import Forward
+from stamp.inference.logits import Execution, Forward
 from stamp.models.architectures import build
 from stamp.models.loaded_model import LoadedModel
 from stamp.models.torchvision_ops import timm
@@ -94,7 +94,9 @@ def run(
     settings = settings or SETTINGS
     what = module if isinstance(module, LoadedModel) else loaded(module)
     files = files_in(folder, settings, made_from)
-    entries = files.make(kinds, lambda: Runner(what, CLASSES, images, settings, SEED, "cpu"))
+    entries = files.make(
+        kinds, lambda: Runner(what, CLASSES, images, settings, SEED, Execution("cpu"))
+    )
     write_manifest(folder / "m.json", "m", "s", entries)
     return folder / "m.json"
 
@@ -224,7 +226,7 @@ def test_embeddings_of_targets_lead_to_their_logits(
     images = SelectedImages.of_targets(caches, views, 6, SEED)
     entries = files_in(tmp_path, view="targets").make(
         ["target_embeddings"],
-        lambda: Runner(loaded(module), CLASSES, images, SETTINGS, SEED, "cpu"),
+        lambda: Runner(loaded(module), CLASSES, images, SETTINGS, SEED, Execution("cpu")),
     )
     write_manifest(tmp_path / "m.json", "m", "s", entries)
     found = read_output(tmp_path / "m.json", "target_embeddings", images.ids)

@@ -24,6 +24,7 @@ from stamp.inference.extra_outputs.runner import Runner
 from stamp.inference.extra_outputs.selected_images import SelectedImages
 from stamp.inference.extra_outputs.stress_tests import settings as stress_settings
 from stamp.inference.extra_outputs.stress_tests import stress_tests
+from stamp.inference.logits import Execution
 from stamp.inference.outputs import Outputs
 from stamp.metrics.inputs import OutputSettings, TargetDomains, TargetFiles
 from stamp.metrics.stress_tests import (
@@ -133,7 +134,9 @@ def made(tmp_path: Path) -> Callable[..., StressOutputs]:
         what = stress_settings(changes, 60)
         about = {"model": "m", "view": "source"}
         files = OutputFiles(tmp_path, "m", {}, what, about, stress_tests(list(changes)))
-        entries = files.make(list(changes), lambda: Runner(loaded, 3, images, what, SEED, "cpu"))
+        entries = files.make(
+            list(changes), lambda: Runner(loaded, 3, images, what, SEED, Execution("cpu"))
+        )
         write_manifest(tmp_path / "m.json", "m", "s", entries)
         clean = logits_of(module, pixels).astype(np.float32)
         return StressOutputs.read(tmp_path / "m.json", Outputs(rows, clean, None))

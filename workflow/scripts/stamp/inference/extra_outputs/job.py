@@ -61,5 +61,4 @@ class ExtraOutputsJob:
         loaded = load_named(self.model, self.params["load"], classes, self.files.weights)
         self.files.check()
         seed, settings = self.params["seed"], self.settings
-        where = (execution.device, execution.batch)
-        return Runner(loaded, len(classes), images, settings, seed, *where)
+        return Runner(loaded, len(classes), images, settings, seed, execution)

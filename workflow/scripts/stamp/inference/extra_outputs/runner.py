@@ -15,7 +15,7 @@ from stamp.core.errors import UserError
 from stamp.images.prefetch import ahead_on, pinned, prefetched
 from stamp.inference.batch_size import halved
 from stamp.inference.extra_outputs.selected_images import SelectedImages
-from stamp.inference.logits import BATCH, Forward, check_outputs
+from stamp.inference.logits import BATCH, Execution, Forward, check_outputs
 from stamp.models.loaded_model import LoadedModel
 
 SMALL_BATCH = 32  # where a batch is held with its activations, or several times over
@@ -61,14 +61,14 @@ class Runner:
         images: SelectedImages,
         settings: Mapping[str, Any],
         seed: int,
-        device: str,
-        batch: int = BATCH,
+        execution: Execution,
     ):
+        device = execution.device
         self.loaded, self.classes, self.images = loaded, classes, images
         self.settings, self.seed, self.device = settings, seed, device
         self.forward = Forward(loaded, device)
         # by what a kind's batches are divided at first, and now, after memory ran out
-        self.first_parts = self.parts = -(-BATCH // min(batch, BATCH))
+        self.first_parts = self.parts = -(-BATCH // min(execution.batch, BATCH))
         # logits are kept as precise as they were computed
         self.precision = np.float16 if device == "cuda" else np.float32
         # two of the images, to see what the network gives

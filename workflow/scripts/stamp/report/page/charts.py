@@ -157,6 +157,38 @@ TOLD = [  # of a model under the pointer
 
 def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
     """A score (or the source metric) against the outcome that the menu shows."""
+    chosen = alt.selection_point(name="kept", fields=["objective"], bind="legend")
+    base, paints = _on_the_target(x), alt.Scale(domain=list(objectives), range=COLOURS)
+    wide = alt.Scale(zero=False, nice=True)
+    across = alt.X("at:Q", title=title, scale=wide, axis=alt.Axis(tickCount=TICKS))
+    up = alt.Y("value:Q", title="on the target", scale=wide, axis=alt.Axis(tickCount=TICKS))
+    colour = alt.Color("objective:N", title="objective", scale=paints, legend=_legend())
+    bars = base.mark_rule(strokeWidth=1.2, aria=False).encode(
+        color=colour, opacity=alt.condition(PICKED, alt.value(1), alt.value(0.5))
+    )
+    of_x = alt.X("x_low:Q", title=title, axis=alt.Axis(tickCount=TICKS))
+    points = base.mark_point(filled=True, size=80, strokeWidth=1.5).encode(
+        x=across,
+        y=up,
+        color=colour,
+        shape=alt.Shape(
+            "family:N", title="family", scale=alt.Scale(range=SHAPES), legend=_legend()
+        ),
+        stroke=alt.Stroke("objective:N", title="objective", scale=paints, legend=_legend()),
+        fillOpacity=alt.condition("datum.counted", alt.value(0.9), alt.value(0)),
+        opacity=alt.condition(chosen, alt.value(1), alt.value(0.12)),
+        size=alt.condition(PICKED, alt.value(210), alt.value(80)),
+        tooltip=TOLD,
+    )
+    return alt.layer(
+        bars.encode(x=of_x, x2="x_high:Q", y=up),
+        bars.encode(x=across, y=alt.Y("value_low:Q"), y2="value_high:Q"),
+        points.add_params(chosen),
+    ).properties(height=320)
+
+
+def _on_the_target(x: str) -> alt.Chart:
+    """The models' rows for the target of the menu, with what stands on the x axis as ``at``."""
     wanted = ["name", "family", "objective", "regime", "place", "counted", "score", "low", "high"]
     wanted += ["source", "source_low", "source_high", "flags"]
     own = "isDefined(datum.x) ? datum.x : datum.score"
@@ -167,8 +199,7 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
         else mixed.format(f"_{end}", f"_{end}")
         for end in ("low", "high")
     }
-    legend = alt.selection_point(name="kept", fields=["objective"], bind="legend")
-    base = (
+    return (
         alt.Chart(alt.NamedData(name="values"))
         .transform_filter("datum.outcome === target")
         .transform_calculate(value_low="datum.low", value_high="datum.high")
@@ -179,37 +210,6 @@ def against(title: str, x: str, objectives: Sequence[str]) -> Drawn:
         .transform_calculate(at=own if x == "score" else mixed.format("", ""), **ends)
         .transform_filter("isValid(datum.at)")
     )
-    wide = alt.Scale(zero=False, nice=True)
-    across = alt.X("at:Q", title=title, scale=wide, axis=alt.Axis(tickCount=TICKS))
-    up = alt.Y("value:Q", title="on the target", scale=wide, axis=alt.Axis(tickCount=TICKS))
-    faint = alt.condition(PICKED, alt.value(1), alt.value(0.5))
-    paints = alt.Scale(domain=list(objectives), range=COLOURS)
-    colour = alt.Color("objective:N", title="objective", scale=paints, legend=_legend())
-    side = base.mark_rule(strokeWidth=1.2, aria=False).encode(
-        x=alt.X("x_low:Q", title=title, axis=alt.Axis(tickCount=TICKS)),
-        x2="x_high:Q",
-        y=up,
-        color=colour,
-        opacity=faint,
-    )
-    upright = base.mark_rule(strokeWidth=1.2, aria=False).encode(
-        x=across, y=alt.Y("value_low:Q"), y2="value_high:Q", color=colour, opacity=faint
-    )
-    points = base.mark_point(filled=True, size=80, strokeWidth=1.5).encode(
-        x=across,
-        y=up,
-        color=colour,
-        shape=alt.Shape(
-            "family:N", title="family", scale=alt.Scale(range=SHAPES), legend=_legend()
-        ),
-        stroke=alt.Stroke("objective:N", title="objective", scale=paints, legend=_legend()),
-        fillOpacity=alt.condition("datum.counted", alt.value(0.9), alt.value(0)),
-        opacity=alt.condition(legend, alt.value(1), alt.value(0.12)),
-        size=alt.condition(PICKED, alt.value(210), alt.value(80)),
-        tooltip=TOLD,
-    )
-    layers = [side, upright, points.add_params(legend)]
-    return alt.layer(*layers).properties(height=320)
 
 
 def _legend() -> alt.Legend:
