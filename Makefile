@@ -1,7 +1,8 @@
 # Two commands: `make run` sets up and runs the embedded default, `make test` sets up and tests.
 SHELL := /bin/sh
 BIN := .venv/bin
-LARGE ?= results/large
+SEED ?= 0
+LARGE ?= results/large$(if $(filter-out 0,$(SEED)),-$(SEED))
 PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
@@ -15,8 +16,8 @@ help:
 	@echo "make test-slurm  install Debian's Slurm where it is missing (as root), and test studies on it"
 	@echo "make bench   measure speed and memory, printed as ratios"
 	@echo "make seeds   run the embedded studies with three seeds and write docs/embedded-results.md"
-	@echo "make large   run the studies of 120 networks each, into results/large (half an hour or more)"
-	@echo "make evidence  write docs/evidence.md from results/large; TESTBED=robustness_top1s.csv renews that section too"
+	@echo "make large   run the studies of 120 networks each, into results/large (half an hour or more); SEED=1: other recipes"
+	@echo "make evidence  write docs/evidence.md from LARGE='results/large results/large-1 ...'; TESTBED=robustness_top1s.csv renews that section too"
 	@echo "make audit   recompute the paper's printed numbers and write docs/reproduction.md"
 	@echo "make report  pack the figures and tables of the last run into report.zip"
 	@echo "make rulegraph  draw docs/images/rulegraph.png (needs graphviz)"
@@ -58,10 +59,12 @@ seeds:
 	@envs/install $(RUN)
 	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks.seeds
 
-# Continues where it was when it is stopped: run it again.
+# Continues where it was when it is stopped: run it again. SEED=1 draws other recipes, into results/large-1.
 large:
 	@envs/install $(RUN)
-	$(BIN)/snakemake --cores 2 --resources gpu=1 --config 'studies=[digits_large,phantom_large]' results=$(LARGE)
+	@mkdir -p $(LARGE)/zoo
+	PYTHONPATH=workflow/scripts $(BIN)/python -m benchmarks.recipes --seed $(SEED) --into $(LARGE)/zoo
+	$(BIN)/snakemake --cores 2 --resources gpu=1 --config 'studies=[digits_large,phantom_large]' results=$(LARGE) 'folders={zoo: $(LARGE)/zoo}'
 
 evidence:
 	@envs/install $(RUN)

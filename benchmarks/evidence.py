@@ -62,9 +62,9 @@ CAVEATS = {
     "`background` and `uci` (other writers) do not; the table by outcome shows each.",
 }
 SEEDS = (
-    "Each run has a zoo of its own seed: other recipes, the same data. *adds* counts the runs in "
-    "which a predictor adds by the rules above. Whole tables of every run are in its "
-    "`analyses/baselines.csv` and `analyses/regret.csv`."
+    "Each run has a zoo of its own seed: other recipes, the same data (`make large`, `make large "
+    "SEED=1`, ...). *adds* counts the runs in which a predictor adds by the rules above. Whole "
+    "tables of every run are in its `analyses/baselines.csv` and `analyses/regret.csv`."
 )
 
 
