@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import warm
 
-from stamp.core import snakemake_speed
 from stamp.core.warm_start import scripts
 from stamp.core.warm_start.scripts import allowed, imports, job_environment
 
@@ -81,10 +80,3 @@ def test_a_job_has_its_threads_and_temporary_folder_as_snakemake_gives_them() ->
     found = job_environment(4, {"tmpdir": "/somewhere"})
     assert found["OMP_NUM_THREADS"] == found["VECLIB_MAXIMUM_THREADS"] == "4"
     assert found["TMPDIR"] == found["TEMP"] == "/somewhere"
-
-
-@pytest.mark.parametrize("local", [True, False])
-def test_the_rate_of_starts_is_limited_on_a_cluster_only(local: bool) -> None:
-    scheduler = SimpleNamespace(job_rate_limiter="100 per second")
-    snakemake_speed.start_without_limit(SimpleNamespace(local_exec=local, scheduler=scheduler))
-    assert (scheduler.job_rate_limiter is None) == local
