@@ -28,10 +28,10 @@ run:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 8 --resources gpu=1
 
-# A file's tests stay on one worker, so that its fixtures are made once. Slurm's come first: they
-# wait most of the time, while two other workers use the cores.
+# A file's tests stay on one worker, so that its fixtures are made once. One of the three begins
+# with Slurm's, which wait most of the time.
 test: lint
-	$(PYTEST) tests/slurm tests -n 3 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) tests -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slurm:
 	@envs/install $(TEST)

@@ -24,7 +24,8 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "stamp")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole studies first: begun last, one would keep a single worker busy at the end."""
-    items.sort(key=lambda item: item.path.parent.name not in ("end_to_end", "workflow"))
+    first = ["slurm", "end_to_end", "workflow"]
+    items.sort(key=lambda item: [item.path.parent.name != name for name in first])
 
 
 @pytest.fixture(scope="session")
