@@ -106,6 +106,7 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         half("pair_distances", f"{study}figures/pair_distances.png"),
         half("analysis", f"{study}analyses/baselines.csv"),
         half("analysis_figure", f"{study}figures/baselines.png"),
+        half("chart_library", ".chart_library.js"),
         half("page", f"{study}page.html"),
         half("index_page", "index.html"),
         half("audit_claims", "audit/claims.csv"),
