@@ -29,6 +29,7 @@ from stamp.config.study import Study
 from stamp.core.artifacts import atomic_write, read_table
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analyses.regret import table as regrets
+from stamp.report.comparison import predictors
 from stamp.report.outcomes import MEAN, source_outcome, values
 from stamp.report.wording import DASH, MINUS, RHO
 from stamp.stats.correlations.partial_correlation import partial_spearman
@@ -36,8 +37,8 @@ from stamp.stats.correlations.partial_correlation import partial_spearman
 PAGE = ROOT / "docs" / "evidence.md"
 STUDIES = ("digits_large", "phantom_large")
 SMALL_P = 0.05
-MATCHED, PLAIN, STAMP = baselines.SOURCE_MATCHED, baselines.SOURCE_METRIC, baselines.STAMP
-SHOWN = (STAMP, PLAIN, MATCHED, baselines.ON_LINE, regrets.RANDOM)
+MATCHED, PLAIN, STAMP = predictors.SOURCE_MATCHED, predictors.SOURCE_METRIC, predictors.STAMP
+SHOWN = (STAMP, PLAIN, MATCHED, predictors.ON_LINE, regrets.RANDOM)
 NEEDS_OUTPUTS = {"", "probabilities", "logits"}
 PICKED = 12  # models at hand where one number has to do
 RULES = f"""
@@ -175,14 +176,14 @@ def predictor_table(one: Evidence) -> str:
     head = ["predictor", "needs", RHO, "partial", "corrected", "Holm p", "adds"]
     head += ["regret of 5", f"regret of {PICKED}", "picks", "better of two close"]
     rows = [_predictor_cells(one, row) for row in one.rows(one.outcome)]
-    chance = [one.pick(one.outcome, regrets.RANDOM, k) for k in baselines.SUBSETS]
+    chance = [one.pick(one.outcome, regrets.RANDOM, k) for k in predictors.SUBSETS]
     cells = [number(row.get("regret"), 3) for row in chance]
     rows.append(["Random choice", "", *[DASH] * 5, *cells, DASH, "0.50"])
     return markdown(head, rows, left=2)
 
 
 def _predictor_cells(one: Evidence, row: Mapping[str, Any]) -> list[str]:
-    of_five, of_more = (one.pick(one.outcome, row["predictor"], k) for k in baselines.SUBSETS)
+    of_five, of_more = (one.pick(one.outcome, row["predictor"], k) for k in predictors.SUBSETS)
     near = of_more or of_five
     signs = {1: "yes", -1: "**negative**", 0: "no"}
     said = {1: "better", -1: "worse", 0: "no difference"}

@@ -20,6 +20,7 @@ from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analyses.probit import table as probit
 from stamp.report.analyses.regret import table as regrets
 from stamp.report.analysis import AnalysisData
+from stamp.report.comparison import predictors
 from stamp.report.outcomes import MEAN, shown_outcomes, source_outcome, values
 from stamp.report.wording import DASH, MINUS, RHO, number
 from stamp.stats.correlations.correlation import percentile_interval
@@ -50,7 +51,7 @@ SETTINGS = {"permutations": 1000, "resamples": 1000, "level": 0.95}
 PICKED = 12
 TOP, BESIDE = "objectnet-1.0-beta", "val-on-objectnet-classes"
 SHORT = ("stress", "source", "matched")
-PREDICTORS = (baselines.STAMP, baselines.SOURCE_METRIC, baselines.SOURCE_MATCHED)
+PREDICTORS = (predictors.STAMP, predictors.SOURCE_METRIC, predictors.SOURCE_MATCHED)
 
 
 ABOUT = (
@@ -137,7 +138,7 @@ def outcome_cells(of: pl.DataFrame, picks: pl.DataFrame, outcome: str) -> list[s
         name: _row(picks, outcome=outcome, predictor=name, k=PICKED)
         for name in (*PREDICTORS, regrets.RANDOM)
     }
-    stress = known[baselines.STAMP]
+    stress = known[predictors.STAMP]
     ends = f" [{share(stress['partial_low'])}, {share(stress['partial_high'])}]"
     return [
         NAMES[outcome],
@@ -173,7 +174,7 @@ def section_of_testbed(file: Path) -> str:
         np.mean([_row(picks, outcome=one, predictor=name, k=PICKED)["regret"] for one in single])
         for name in PREDICTORS
     ]
-    pairs = _row(picks, outcome=MEAN, predictor=baselines.STAMP, k=PICKED)["point_pairs"]
+    pairs = _row(picks, outcome=MEAN, predictor=predictors.STAMP, k=PICKED)["point_pairs"]
     parts = [
         HEADING,
         ABOUT,
@@ -196,8 +197,8 @@ def section_of_testbed(file: Path) -> str:
 
 def verdict(of: pl.DataFrame, picks: pl.DataFrame) -> str:
     """By the page's rules, on the mean: does stress accuracy add, and does it pick better?"""
-    row = _row(of, models="declared", outcome=MEAN, predictor=baselines.STAMP)
-    cost = _row(picks, outcome=MEAN, predictor=baselines.STAMP, k=PICKED)
+    row = _row(of, models="declared", outcome=MEAN, predictor=predictors.STAMP)
+    cost = _row(picks, outcome=MEAN, predictor=predictors.STAMP, k=PICKED)
     adds = row["partial_low"] > 0
     better, worse = cost["minus_matched_high"] < 0, cost["minus_matched_low"] > 0
     pick = "better than" if better else "worse than" if worse else "no better and no worse than"

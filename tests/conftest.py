@@ -13,6 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from project import Project, made_once
 
+# several workers share the processors: threads that wait for each other would only take from them
+for library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 # tables as wide as they like, whatever terminal the tests are started from
 os.environ.pop("COLUMNS", None)
 

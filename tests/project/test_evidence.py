@@ -18,6 +18,7 @@ from stamp.core.artifacts import write_table
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analyses.regret import table as regrets
 from stamp.report.analysis import frame
+from stamp.report.comparison import predictors
 from stamp.report.wording import MINUS
 from stamp.stats.correlations.partial_correlation import partial_spearman
 
@@ -34,12 +35,12 @@ PREDICTORS: dict[str, tuple[tuple[float, float, float], float | None, tuple[floa
 def predictor_rows(outcome: str) -> list[dict[str, Any]]:
     common = {"models": "declared", "outcome": outcome, "title": "Mean of targets", "n": 6}
     rows = [
-        {**common, **baselines.about(name), "common": True, "oriented": 0.5}
+        {**common, **predictors.about(name), "common": True, "oriented": 0.5}
         for name in ("source_metric", "source_matched")
     ]
     for name, ((value, low, high), p, _) in PREDICTORS.items():
         found = {"corrected": value, "corrected_low": low, "corrected_high": high}
-        row = {**common, **baselines.about(name), "common": True, "oriented": 0.7}
+        row = {**common, **predictors.about(name), "common": True, "oriented": 0.7}
         rows.append({**row, **found, "corrected_holm": p, "low": 0.1, "high": 0.9})
     return rows
 
@@ -50,7 +51,7 @@ def regret_rows(outcome: str) -> list[dict[str, Any]]:
     for k in (5, 12):
         for name, (_, _, (low, high)) in PREDICTORS.items():
             ends = {"minus_matched": 0.0, "minus_matched_low": low, "minus_matched_high": high}
-            own = {**common, **baselines.about(name), "k": k, "regret": k / 1000, "low": 0.001}
+            own = {**common, **predictors.about(name), "k": k, "regret": k / 1000, "low": 0.001}
             rows.append({**own, "high": 0.02, **ends})
         rows.append({**common, "predictor": "random", "name": "Random choice", "k": k})
         rows[-1]["regret"] = 0.123

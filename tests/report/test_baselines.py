@@ -22,6 +22,7 @@ from stamp.report.analyses.baselines import figure
 from stamp.report.analyses.baselines import table as baselines
 from stamp.report.analyses.regret import table as regrets
 from stamp.report.analysis import AnalysisData, nothing
+from stamp.report.comparison.predictors import MetricValues
 from stamp.stats.correlations.noisy_control import SimulationSettings, partial_given_noisy_control
 
 
@@ -33,8 +34,8 @@ def test_all_predictors_are_compared_over_the_models_that_have_all_of_them() -> 
     for name, score in (
         ("stamp", data.scores["raw"].to_numpy()),
         ("source_metric", outcomes.values(data.outcomes, "source", MODELS)),
-        ("entropy", baselines.metric_values(data, "entropy", "far", MODELS)),
-        ("doc", baselines.metric_values(data, "doc", "far", MODELS)),
+        ("entropy", MetricValues.of(data).values("entropy", "far", MODELS)),
+        ("doc", MetricValues.of(data).values("doc", "far", MODELS)),
     ):
         row = one(table, models="all", outcome="far", predictor=name)
         assert row["n"] == 11
@@ -131,7 +132,7 @@ def test_the_mean_of_an_estimate_is_of_the_models_that_have_it_for_every_target_
         texts={**data.texts, "relabelled": []},
     )
     far, near, both = (
-        baselines.metric_values(data, "doc", name, MODELS) for name in ("far", "near", "mean")
+        MetricValues.of(data).values("doc", name, MODELS) for name in ("far", "near", "mean")
     )
     assert np.flatnonzero(np.isnan(both)).tolist() == [3, 5]
     assert np.allclose(both, (far + near) / 2, equal_nan=True)
@@ -265,7 +266,7 @@ def test_each_common_predictor_has_what_it_adds_to_the_source_metric() -> None:
     )
     errors = np.full(len(keep), 0.01)
     wanted = SimulationSettings(seed=data.seed)
-    doc = baselines.metric_values(data, "doc", "far", MODELS)[keep]
+    doc = MetricValues.of(data).values("doc", "far", MODELS)[keep]
     found = partial_given_noisy_control(doc, truth, source, errors, wanted)
     assert rows["doc"]["partial"] == pytest.approx(found.rho)
     assert rows["doc"]["corrected"] == pytest.approx(found.corrected)

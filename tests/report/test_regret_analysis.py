@@ -13,23 +13,23 @@ from made_up_study import one
 
 from stamp.config.registries.metrics import METRICS
 from stamp.report import analysis, outcomes
-from stamp.report.analyses.baselines.table import metric_values
 from stamp.report.analyses.regret import table as regrets
+from stamp.report.comparison.predictors import MetricValues
 
 
 def test_regret_is_the_mean_loss_over_all_choices_of_five_models() -> None:
     data = study()
-    found = regrets.table(data)
+    found, metrics = regrets.table(data), MetricValues.of(data)
     keys = analysis.kept(data, "declared", "far")["model"].to_list()
     truth = outcomes.values(data.outcomes, "far", keys)
     direction = {metric.name: metric.direction for metric in METRICS}
     scores = {
         "stamp": analysis.kept(data, "declared", "far")["score"].to_numpy(),
         "source_metric": outcomes.values(data.outcomes, "source", keys),
-        "entropy": direction["entropy"] * metric_values(data, "entropy", "far", keys),
+        "entropy": direction["entropy"] * metrics.values("entropy", "far", keys),
     }
     shared = found.filter(outcome="far", k=5)["predictor"].to_list()
-    every = [metric_values(data, name, "far", keys) for name in shared if name in direction]
+    every = [metrics.values(name, "far", keys) for name in shared if name in direction]
     members = np.flatnonzero(~np.isnan(np.vstack([*scores.values(), *every, truth])).any(axis=0))
     best = np.mean([truth[list(some)].max() for some in combinations(members, 5)])
     for name, score in scores.items():

@@ -88,7 +88,8 @@ def test_the_interval_of_close_pairs_is_that_of_drawing_the_models_again() -> No
     families = np.repeat(["a", "b", "c", "d", "e"], 4).tolist()
     for named in (None, families):
         draws = []
-        for rows in _resampled(20, Resampling(200, named)):
+        blocks = _resampled(20, Resampling(200, named))
+        for rows in (one for block in blocks for one in block):
             drawn = [one[rows] for one in (control, score, outcome)]
             first, second = np.triu_indices(len(rows), 1)
             apart = rows[first] != rows[second]  # a model is no rival of itself

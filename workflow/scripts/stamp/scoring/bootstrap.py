@@ -20,7 +20,7 @@ FEW_UNITS = 200
 
 _BOOTSTRAP = 4
 _BLOCK = 1 << 18  # weights of a block of resamples: few enough for the processor's cache
-_WIDE = 256  # resamples of the exact estimator at once: enough for fast matrix products
+_WIDE = 256  # units left out at once: enough for fast matrix products
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +126,9 @@ def resampled_exact(pairs: ExactPairs, resamples: int, seed: int) -> Array:
     The draws depend on the seed and the number of units only, so models that share their pool are
     resampled together.
     """
-    found, held = np.empty(resamples), []
+    found = np.empty(resamples)
     for columns, weights in _resampled_units(pairs.units, resamples, seed):
-        held.append(weights)
-        wide = sum(part.shape[1] for part in held)
-        if wide >= _WIDE or columns.stop == resamples:
-            every = np.hstack(held).astype(np.float64)
-            found[columns.stop - wide : columns.stop] = stamp(*pairs.parts(every))
-            held = []
+        found[columns] = stamp(*pairs.parts(weights.astype(np.float64)))
     return found
 
 

@@ -63,12 +63,12 @@ class Cells:
 class Blocks:
     """Cells that have something in common, blocks of equal size together.
 
-    ``members`` are the cells [blocks, size] of each size; ``factors`` [blocks, rank, size] give
-    the norm of their weighted sum: ``|sum_k u_k s_k| = |factor u|``.
+    ``members`` are the cells [blocks, size] of each size. The products of ``linear``
+    [blocks, 2 + rank, size] with their weights are N, Q and a vector whose norm is that of S.
     """
 
     members: list[Indices]
-    factors: list[Array]
+    linear: list[Array]
 
     @classmethod
     def of(cls, cells: Cells, labels: Indices) -> Blocks:
@@ -78,24 +78,36 @@ class Blocks:
         members = [
             order[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)
         ]
-        return cls(members, [_factor(cells.sums[rows]) for rows in members])
+        return cls(members, [_linear(cells, rows) for rows in members])
 
-    def moments(self, cells: Cells, weights: Array) -> Iterator[tuple[Indices, Array, Array]]:
+    def moments(self, weights: Array) -> Iterator[tuple[Indices, Array, Array]]:
         """The members of some blocks, with N and ``N Q - |S|^2`` of each, [blocks, resamples]."""
-        for rows, factor in zip(self.members, self.factors, strict=True):
-            own = weights[rows]
-            mass = np.einsum("bm,bmr->br", cells.mass[rows], own)
-            squares = np.einsum("bm,bmr->br", cells.squares[rows], own)
-            norms = np.square(np.matmul(factor, own)).sum(axis=1)
-            yield rows, mass, mass * squares - norms
+        for rows, linear in zip(self.members, self.linear, strict=True):
+            found = linear @ taken(weights, rows)
+            mass, squares, vector = found[:, 0], found[:, 1], found[:, 2:]
+            yield rows, mass, mass * squares - np.einsum("bkr,bkr->br", vector, vector)
 
-    def pairs(self, cells: Cells, weights: Array) -> Array:
+    def pairs(self, weights: Array) -> Array:
         """Squared distances and numbers of all pairs within blocks, both summed: [2, resamples]."""
         found = np.zeros((2, weights.shape[1]))
-        for _, mass, distances in self.moments(cells, weights):
+        for _, mass, distances in self.moments(weights):
             found[0] += distances.sum(axis=0)
-            found[1] += np.square(mass).sum(axis=0) / 2
+            found[1] += np.einsum("br,br->r", mass, mass) / 2
         return found
+
+
+def taken(weights: Array, rows: Indices) -> Array:
+    """``weights[rows]``, without a copy where the rows follow each other."""
+    first, number = rows.flat[0], rows.size
+    if np.array_equal(rows.ravel(), np.arange(first, first + number)):
+        return weights[first : first + number].reshape(*rows.shape, -1)
+    return weights[rows]
+
+
+def _linear(cells: Cells, rows: Indices) -> Array:
+    """What is multiplied with the weights of some blocks, see :class:`Blocks`."""
+    parts = [cells.mass[rows][:, None], cells.squares[rows][:, None], _factor(cells.sums[rows])]
+    return np.concatenate(parts, axis=1)
 
 
 def _factor(sums: Array) -> Array:
@@ -115,11 +127,14 @@ class ClassPairs:
 
     cells: Cells
     classes: Blocks
+    inside: Array  # of pairs within a cell: numbers and squared distances, each twice, [2, cells]
 
     @classmethod
     def of(cls, p: Array, units: Indices, classes: Indices) -> ClassPairs:
         cells = Cells.of(p, np.ones(len(p)), units, classes)
-        return cls(cells, Blocks.of(cells, cells.group))
+        apart = cells.mass * cells.squares - np.einsum("ij,ij->i", cells.sums, cells.sums)
+        inside = np.stack([np.square(cells.mass), apart])
+        return cls(cells, Blocks.of(cells, cells.group), inside)
 
     def number(self) -> int:
         """How many pairs there are."""
@@ -134,18 +149,22 @@ class ClassPairs:
         pair is an image of cell k as often as ``u_k = w_k (N_c - w_k n_k) / 2 P_c``: the ends of a
         class's pairs count the same for every class. SV is NaN where no class has a pair left.
         """
-        cells, of_cells = self.cells, weights[self.cells.unit]
-        inside = cells.mass * cells.squares - np.einsum("ij,ij->i", cells.sums, cells.sums)
+        of_cells = weights[self.cells.unit]
+        squared = np.square(of_cells)
         total, number = np.zeros((2, weights.shape[1]))
         ends = np.empty_like(of_cells)
-        for rows, mass, distances in self.classes.moments(cells, of_cells):
-            own, n = of_cells[rows], cells.mass[rows]
-            twice = np.square(mass) - np.einsum("bm,bmr->br", n**2, own**2)
-            apart = distances - np.einsum("bm,bmr->br", inside[rows], own**2)
+        for rows, mass, distances in self.classes.moments(of_cells):
+            own, own_squared = taken(of_cells, rows), taken(squared, rows)
+            off = self.inside[:, rows].swapaxes(0, 1) @ own_squared
+            twice, apart = np.square(mass) - off[:, 0], distances - off[:, 1]
             share = np.divide(1.0, twice, out=np.zeros_like(twice), where=twice > 0)
             total += 2 * (apart * share).sum(axis=0)
             number += (twice > 0).sum(axis=0)
-            ends[rows] = own * (mass[:, None] - own * n[:, :, None]) * share[:, None]
+            of_ends = own * (mass * share)[:, None]
+            own_squared = own_squared * share[:, None]
+            own_squared *= self.cells.mass[rows][:, :, None]
+            of_ends -= own_squared
+            ends[rows] = of_ends
         with np.errstate(invalid="ignore", divide="ignore"):
             return total / number, ends
 
@@ -203,6 +222,7 @@ class RandomPairs:
     cells: Cells
     everything: Blocks
     taken_off: list[tuple[int, Blocks]]  # with the sign by which their pairs count
+    by_group: bool
     iid: bool
 
     @classmethod
@@ -215,13 +235,15 @@ class RandomPairs:
             off = [(-1, Blocks.of(cells, cells.group))]
             if not cells.one_per_unit:
                 off += [(-1, of_units), (1, Blocks.of(cells, np.arange(len(cells.unit))))]
-        return cls(cells, Blocks.of(cells, np.zeros(len(cells.unit), np.int64)), off, iid)
+        everything = Blocks.of(cells, np.zeros(len(cells.unit), np.int64))
+        return cls(cells, everything, off, by_group, iid)
 
     def number(self) -> int:
         """How many pairs of images there are, of the images that have a weight."""
-        cells = replace(self.cells, mass=self.cells.images, own=self.cells.images)
-        one = np.ones((len(cells.unit), 1))
-        return round(replace(self, cells=cells)._pairs(one, one)[1, 0])
+        one = np.ones((len(self.cells.unit), 1))
+        images = self.cells.images
+        cells = replace(self.cells, mass=images, own=images, sums=np.zeros_like(one))
+        return round(RandomPairs.of(cells, self.by_group, self.iid)._pairs(one, one)[1, 0])
 
     def total(self, ends: Array, weights: Array) -> Array:
         """AV in each resample, for the weights ``ends`` of an image of each cell.
@@ -234,12 +256,12 @@ class RandomPairs:
 
     def _pairs(self, ends: Array, weights: Array) -> Array:
         """Squared distances and numbers of the pairs, both summed, [2, resamples]."""
-        found = self.everything.pairs(self.cells, ends)
+        found = self.everything.pairs(ends)
         for sign, blocks in self.taken_off:
-            found += sign * blocks.pairs(self.cells, ends)
+            found += sign * blocks.pairs(ends)
         if self.iid:
             once = ends / np.sqrt(np.where(weights > 0, weights, 1.0))
-            found += self.taken_off[0][1].pairs(self.cells, once)
+            found += self.taken_off[0][1].pairs(once)
             found[1] -= self.cells.own @ np.square(once) / 2
         return found
 

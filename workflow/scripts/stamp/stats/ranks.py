@@ -57,7 +57,12 @@ def rank_correlation(x: Array, y: Array) -> Array:
     """Pearson's correlation of centred ranks along the last axis; NaN where one is constant."""
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"{x.shape[-1]} values cannot be paired with {y.shape[-1]}")
-    return _ratio((x * y).sum(-1), (x * x).sum(-1), (y * y).sum(-1))
+    return _ratio(_product(x, y), _product(x, x), _product(y, y))
+
+
+def _product(x: Array, y: Array) -> Array:
+    """Sums of products along the last axis."""
+    return np.asarray(np.einsum("...i,...i->...", x, y))
 
 
 @dataclass(frozen=True, slots=True)

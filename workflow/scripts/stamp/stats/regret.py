@@ -8,7 +8,7 @@ probability ``C(n - 1 - r, k - 1) / C(n, k)``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from stamp.stats.correlations.correlation import percentile_interval
 from stamp.stats.ranks import Array
 
+CHUNK = 1 << 17  # numbers sorted at once
 RESAMPLE = 11  # a tag that keeps the random streams of one seed apart
 
 
@@ -121,10 +122,14 @@ def regret(
     if np.isnan(scores).any() or np.isnan(outcomes).any():
         raise ValueError("NaN has no place: drop it first")
     n = scores.shape[1]
-    rows = [one for one in _resampled(n, resampling) if len(one) >= k]
-    drawn = [_loss(scores[:, one], outcomes[:, one], k) for one in rows]
-    shape = (len(scores), len(outcomes))
-    draws = np.array(drawn) if drawn else np.full((1, *shape), np.nan)
+    drawn = [
+        _loss(scores[:, some], outcomes[:, some], k)
+        for rows in _resampled(n, resampling)
+        for some in _parts(rows, len(scores))
+        if rows.shape[1] >= k
+    ]
+    nothing = np.full((len(scores), len(outcomes), 1), np.nan)
+    draws = np.moveaxis(np.concatenate(drawn or [nothing], axis=2), 2, 0)
     ends = percentile_interval(draws, resampling.level)
     chance = _loss(np.zeros((1, n)), outcomes, k)[0]
     found = _loss(scores, outcomes, k)
@@ -159,7 +164,9 @@ def close_pairs(
     first, second = first[near], second[near]
     agree = (np.sign(scores[:, first] - scores[:, second]) * better[near] + 1) / 2
     drawn = [
-        np.bincount(rows, minlength=len(control)) for rows in _resampled(len(control), resampling)
+        np.bincount(one, minlength=len(control))
+        for rows in _resampled(len(control), resampling)
+        for one in rows
     ]
     times = np.array([one[first] * one[second] for one in drawn], np.float64)
     with np.errstate(invalid="ignore"):
@@ -173,16 +180,30 @@ def close_pairs(
 
 
 def _loss(scores: Array, outcomes: Array, k: int) -> Array:
+    """Regret [predictors, outcomes, ...] of models along the last axis."""
     best = expected_pick(outcomes, outcomes, k)
     return best - expected_pick(scores[:, None], outcomes[None], k)
 
 
+def _parts(rows: NDArray[np.intp], predictors: int) -> Iterator[NDArray[np.intp]]:
+    """Some resamples at a time, as many as the processor's cache takes."""
+    step = max(1, CHUNK // max(1, predictors * rows.shape[1]))
+    return (rows[start : start + step] for start in range(0, len(rows), step))
+
+
 def _resampled(n: int, how: Resampling) -> list[NDArray[np.intp]]:
-    """Rows of each resample: models drawn with replacement, or families with all their models."""
+    """Rows of the resamples, [resamples, size] for each size: models, or families with all theirs.
+
+    Both are drawn with replacement.
+    """
     rng = np.random.default_rng([how.seed, RESAMPLE])
     if how.families is None:
-        return list(rng.integers(n, size=(how.resamples, n)))
+        return [rng.integers(n, size=(how.resamples, n))]
     names, member = np.unique(np.asarray(how.families), return_inverse=True)
     members = [np.flatnonzero(member == at) for at in range(len(names))]
     drawn = rng.integers(len(names), size=(how.resamples, len(names)))
-    return [np.concatenate([members[at] for at in row]) for row in drawn]
+    of_size: dict[int, list[NDArray[np.intp]]] = {}
+    for row in drawn:
+        one = np.concatenate([members[at] for at in row])
+        of_size.setdefault(len(one), []).append(one)
+    return [np.stack(rows) for rows in of_size.values()]

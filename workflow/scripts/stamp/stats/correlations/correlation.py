@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtr
 
-from stamp.stats.permutations import CHUNK, p_value, permutation_method, shuffles
+from stamp.stats.permutations import p_value, permutation_method, shuffles
 from stamp.stats.ranks import (
     Array,
     Sorted,
@@ -20,6 +20,7 @@ from stamp.stats.ranks import (
 )
 
 NAN = float("nan")
+CHUNK = 1 << 19  # ranks held at once by the bootstrap
 FEWEST = 4  # models below which no correlation is reported: no interval exists for n <= 3
 RESAMPLE = 2  # a tag that keeps the random streams of one seed apart
 

@@ -225,26 +225,48 @@ def _simulated(found: RankCorrelations, n: int, grid: Array, settings: Simulatio
     true = found.reliability
     links = pearson_of([found.score_control, found.outcome_control]) / np.sqrt(true)
     score_link, outcome_link = np.clip(links, -1, 1)
-    t, score_rest, outcome_rest, error = _normals(settings.seed, settings.resamples, n)
-    control = np.sqrt(true) * t + np.sqrt(1 - true) * error
+    draws = settings.seed, settings.resamples, n
+    t, score_rest = _normals(*draws)[:2]
     score = centred_ranks(score_link * t + np.sqrt(1 - score_link**2) * score_rest)
-    reliability = np.maximum(1 - (1 - true) / control.var(axis=1, ddof=1), LEAST_RELIABLE)
-    control = centred_ranks(control)
-    statistics = np.empty((grid.size, settings.resamples))
-    for place, partial in enumerate(grid):
-        rest = partial * score_rest + np.sqrt(1 - partial**2) * outcome_rest
-        outcome = centred_ranks(outcome_link * t + np.sqrt(1 - outcome_link**2) * rest)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            statistics[place] = RankCorrelations.of(score, outcome, control, reliability).statistic
+    control, reliability = _controls(float(true), *draws)
+    outcomes = _outcomes(float(outcome_link), grid.tobytes(), *draws)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistics = RankCorrelations.of(score, outcomes, control, reliability).statistic
     return np.where(np.isfinite(statistics), statistics, NAN)
 
 
-@lru_cache(maxsize=1)
+# What the scores of one study share is simulated once: few and many data sets take turns.
+@lru_cache(maxsize=2)
+def _controls(true: float, seed: int, resamples: int, n: int) -> tuple[Array, Array]:
+    """Centred ranks [resamples, n] of measured controls, and the reliability of each."""
+    t, _, _, error = _normals(seed, resamples, n)
+    control = np.sqrt(true) * t + np.sqrt(1 - true) * error
+    reliability = np.maximum(1 - (1 - true) / control.var(axis=1, ddof=1), LEAST_RELIABLE)
+    return _kept(centred_ranks(control)), _kept(reliability)
+
+
+@lru_cache(maxsize=2)
+def _outcomes(link: float, grid: bytes, seed: int, resamples: int, n: int) -> Array:
+    """Centred ranks [grid, resamples, n] of outcomes with each true partial correlation."""
+    t, score_rest, outcome_rest, _ = _normals(seed, resamples, n)
+    partials = np.frombuffer(grid)
+    found = np.empty((partials.size, resamples, n))
+    for place, partial in enumerate(partials):
+        rest = partial * score_rest + np.sqrt(1 - partial**2) * outcome_rest
+        found[place] = centred_ranks(link * t + np.sqrt(1 - link**2) * rest)
+    return _kept(found)
+
+
+@lru_cache(maxsize=2)
 def _normals(seed: int, resamples: int, n: int) -> Array:
     """The normal draws [4, resamples, n] of a simulation, which scores of one study share."""
-    drawn = np.random.default_rng([seed, SIMULATE]).standard_normal((4, resamples, n))
-    drawn.flags.writeable = False
-    return drawn
+    return _kept(np.random.default_rng([seed, SIMULATE]).standard_normal((4, resamples, n)))
+
+
+def _kept(found: Array) -> Array:
+    """The same, which nobody can change."""
+    found.flags.writeable = False
+    return found
 
 
 def _two_sided_p(observed: float, drawn: Array) -> float:

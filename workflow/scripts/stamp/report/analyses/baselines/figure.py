@@ -10,7 +10,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stamp.report.analyses.baselines.table import AVERAGE, STAMP
+from stamp.report.analyses.baselines.table import AVERAGE
+from stamp.report.comparison.predictors import STAMP
 from stamp.report.outcomes import MEAN
 from stamp.report.plot import style
 from stamp.report.plot.empty import nothing_to_draw

@@ -18,18 +18,27 @@ import numpy as np
 import polars as pl
 
 from stamp.config.registries.metrics import METRICS
-from stamp.config.view_names import SOURCE
 from stamp.report import analysis
 from stamp.report.analysis import AnalysisData
-from stamp.report.comparison import paired, predictor_partials
+from stamp.report.comparison import predictor_partials
 from stamp.report.comparison.common_set import adjust
+from stamp.report.comparison.predictors import (
+    DIRECTIONS,
+    ON_LINE,
+    SHARE,
+    SOURCE_MATCHED,
+    SOURCE_METRIC,
+    STAMP,
+    SUBSETS,
+    MetricValues,
+    about,
+    competes,
+    predictors,
+)
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import (
     MEAN,
-    outcomes,
-    outcomes_of_mean,
     shown_outcomes,
-    source_outcome,
     values,
 )
 from stamp.report.wording import RHO, number
@@ -40,30 +49,13 @@ from stamp.stats.correlations.correlation import (
     paired_bootstrap,
     percentile_interval,
 )
-from stamp.stats.on_the_line import accuracy_on_the_line
 from stamp.stats.regret import expected_regret
 
-STAMP, SOURCE_METRIC, AVERAGE, ON_LINE = "stamp", "source_metric", "average", "on_the_line"
-SOURCE_MATCHED = "source_matched"
-TITLES = {
-    STAMP: "STAMP",
-    SOURCE_METRIC: "Source metric",
-    SOURCE_MATCHED: "Class-matched source metric",
-    ON_LINE: "Accuracy on the line",
-}
-NEEDS = {
-    STAMP: "",
-    SOURCE_METRIC: "labels",
-    SOURCE_MATCHED: "labels, class mix",
-    ON_LINE: "labels, target labels, other models",
-}
+AVERAGE = "average"
 DIFFERENCES = {"minus_stamp": STAMP, "minus_source": SOURCE_METRIC, "minus_matched": SOURCE_MATCHED}
-CONTROLS = (SOURCE_METRIC, SOURCE_MATCHED, ON_LINE)  # made of what partials hold fixed
-SUBSETS = (5, 12)  # models at hand when one is picked; and all of them
 REGRETS: dict[int | None, str] = {**{k: f"regret_{k}" for k in SUBSETS}, None: "regret_all"}
 MIXED = "mixed"
-SHARE = 0.75  # of the models, that a predictor must have to be in the common set
-CLIP = 10_000  # images where their number is not known: shares stay half of one off 0 and 1
+CONTROLS = (SOURCE_METRIC, SOURCE_MATCHED, ON_LINE)  # made of what partials hold fixed
 TABLE = {
     "models": pl.String,
     "outcome": pl.String,
@@ -106,32 +98,14 @@ def models(data: AnalysisData) -> pl.DataFrame:
     return analysis.frame(joined.rows(named=True), MODELS)
 
 
-def metric_values(data: AnalysisData, name: str, outcome: str, keys: list[str]) -> np.ndarray:
-    """A metric of the models for an outcome; an estimate is that of the outcome's own images.
-
-    For the mean it is the mean over the same outcomes, of the models that have it for each of them.
-    """
-    rows = data.metrics.filter(pl.col("metric") == name)
-    own = rows.filter(pl.col("view").is_null())
-    if len(own):
-        known = dict(own.select("model", "value").iter_rows())
-        return np.array([np.nan if known.get(key) is None else known[key] for key in keys])
-    if rows.is_empty():
-        return np.full(len(keys), np.nan)
-    shaped = rows.with_columns(pl.lit("top1").alias("class"), se=pl.lit(None, dtype=pl.Float64))
-    relabelled = data.texts["relabelled"]
-    tidy = outcomes(shaped, data.texts["outcomes"], relabelled)
-    names = outcomes_of_mean(data.outcomes, relabelled) if outcome == MEAN else [outcome]
-    return np.mean([values(tidy, name, keys) for name in names], axis=0)
-
-
-def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any]]:
+def compared(
+    data: AnalysisData, metrics: MetricValues, which: str, outcome: str
+) -> list[dict[str, Any]]:
     """One row per predictor for one outcome: over a common set, or over its own models."""
     board = analysis.kept(data, "declared" if which == MIXED else which, outcome)
     keys = board["model"].to_list()
     truth = values(data.outcomes, outcome, keys)
-    found = predictors(data, outcome, keys, board["score"].to_numpy(), truth)
-    direction = {one.name: one.direction for one in METRICS} | dict.fromkeys(TITLES, 1)
+    found = predictors(data, metrics, outcome, keys, board["score"].to_numpy())
     known = {name: ~(np.isnan(score) | np.isnan(truth)) for name, score in found.items()}
     least = SHARE * known[STAMP].sum()
     shared = [name for name in found if known[name].any() and known[name].sum() >= least]
@@ -145,7 +119,7 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
             "outcome": outcome,
             "title": target_title(outcome, data.texts),
         }
-        row |= {**about(name), "direction": direction[name]}
+        row |= {**about(name), "direction": DIRECTIONS[name]}
         members = common if common is not None and name in shared else known[name]
         if not known[name].any():
             row["reason"] = _reason(data, name, outcome, keys)
@@ -154,7 +128,7 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
             if name not in shared and which != MIXED:
                 row["reason"] = f"{row['n']} of {len(keys)} models have it: no part in the average"
         rows.append(row)
-    scores = {name: direction[name] * score for name, score in found.items()}
+    scores = {name: DIRECTIONS[name] * score for name, score in found.items()}
     if common is not None:
         _fill([row for row in rows if row.get("common")], scores, truth, common, data)
         if which == "declared":
@@ -163,31 +137,6 @@ def compared(data: AnalysisData, which: str, outcome: str) -> list[dict[str, Any
         if row.get("common") is False:
             _fill([row], scores, truth, known[row["predictor"]], data)
     return rows
-
-
-def predictors(
-    data: AnalysisData, outcome: str, keys: list[str], stamp: np.ndarray, truth: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Every predictor of an outcome, one number per model, NaN where a model has none.
-
-    The class-matched source metric is there where it is another than the plain one for some
-    outcome. Accuracy on the line is each model's outcome as the line through the other models'
-    source and target values predicts it: it needs their target labels, and is here for reference.
-    Values outside 0 to 1 have no probit, and no line.
-    """
-    beside = source_outcome(data.outcomes, outcome)
-    source = values(data.outcomes, beside, keys)
-    n = [paired.images(data, name) or CLIP for name in (beside, outcome)]
-    shares = not (np.stack([source, truth]) < 0).any() and not (np.stack([source, truth]) > 1).any()
-    line = accuracy_on_the_line(source, truth, *n).loo if shares else np.full(len(keys), np.nan)
-    tried = [one.name for one in METRICS if (data.metrics["metric"] == one.name).any()]
-    return {
-        STAMP: stamp,
-        SOURCE_METRIC: values(data.outcomes, SOURCE, keys),
-        **({SOURCE_MATCHED: source} if is_matched(data) else {}),
-        ON_LINE: line,
-        **{name: metric_values(data, name, outcome, keys) for name in tried},
-    }
 
 
 def _add_partials(
@@ -205,13 +154,6 @@ def _add_partials(
         found = predictor_partials.predictor_partials(data, own[0]["outcome"], there, tested)
         for row in own:
             row |= found[row["predictor"]]
-
-
-def is_matched(data: AnalysisData) -> bool:
-    """Whether some outcome has a class-matched source metric that is not the plain one."""
-    return any(
-        source_outcome(data.outcomes, name) != SOURCE for name in shown_outcomes(data.outcomes)
-    )
 
 
 def _fill(
@@ -254,18 +196,6 @@ def _regrets(score: np.ndarray, truth: np.ndarray) -> dict[str, float]:
         column: float(expected_regret(score, truth, k or len(truth)))
         for k, column in subsets.items()
     }
-
-
-def about(name: str) -> dict[str, Any]:
-    if name in TITLES:
-        return {"predictor": name, "name": TITLES[name], "needs": NEEDS[name]}
-    metric = next(one for one in METRICS if one.name == name)
-    return {"predictor": name, "name": metric.title, "needs": ", ".join(metric.needs)}
-
-
-def competes() -> pl.Expr:
-    """Whether a row is of a predictor that knows no target labels."""
-    return ~pl.col("needs").fill_null("").str.contains("target labels")
 
 
 def _reason(data: AnalysisData, name: str, outcome: str, keys: list[str]) -> str:
@@ -335,9 +265,9 @@ def table(data: AnalysisData) -> pl.DataFrame:
     names = shown_outcomes(data.outcomes)
     if not names:
         return analysis.nothing(TABLE, analysis.NO_TARGETS)
-    every: list[dict[str, Any]] = []
+    metrics, every = MetricValues.of(data), list[dict[str, Any]]()
     for which in (*analysis.FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
-        rows = [row for outcome in names for row in compared(data, which, outcome)]
+        rows = [row for outcome in names for row in compared(data, metrics, which, outcome)]
         for column in DIFFERENCES:
             adjust(rows, column, column)
         every += rows + _averages(rows, data.texts["relabelled"])

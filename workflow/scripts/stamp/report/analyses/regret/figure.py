@@ -9,8 +9,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stamp.report.analyses.baselines.table import SOURCE_MATCHED, SOURCE_METRIC, STAMP
 from stamp.report.analyses.regret.table import RANDOM, shown_rows
+from stamp.report.comparison.predictors import SOURCE_MATCHED, SOURCE_METRIC, STAMP
 from stamp.report.plot import style
 from stamp.report.plot.empty import nothing_to_draw
 from stamp.report.wording import inside, level_text

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stamp.config.registries.metrics import METRICS
 from stamp.report import analysis
-from stamp.report.analyses.baselines.table import (
+from stamp.report.analysis import AnalysisData
+from stamp.report.comparison.predictors import (
+    DIRECTIONS,
     SHARE,
     SOURCE_MATCHED,
     SOURCE_METRIC,
     STAMP,
     SUBSETS,
-    TITLES,
+    MetricValues,
     about,
     competes,
     predictors,
 )
-from stamp.report.analysis import AnalysisData
 from stamp.report.main_table import target_title
 from stamp.report.outcomes import MEAN, by_model, shown_outcomes, source_outcome, values
 from stamp.report.wording import inside, number
@@ -117,14 +117,17 @@ def table(data: AnalysisData) -> pl.DataFrame:
     ``close_right`` is how often the better of two models is picked whose class-matched source
     metrics lie within one standard error of their difference, ``point_right`` within one point.
     """
-    rows = [row for outcome in shown_outcomes(data.outcomes) for row in _of_outcome(data, outcome)]
+    metrics, names = MetricValues.of(data), shown_outcomes(data.outcomes)
+    rows = [row for outcome in names for row in _of_outcome(data, metrics, outcome)]
     return analysis.frame(rows, TABLE) if rows else analysis.nothing(TABLE, analysis.NO_TARGETS)
 
 
-def _of_outcome(data: AnalysisData, outcome: str) -> Iterator[dict[str, Any]]:
+def _of_outcome(
+    data: AnalysisData, metrics: MetricValues, outcome: str
+) -> Iterator[dict[str, Any]]:
     """One row per number of models at hand and predictor, the last for a random choice."""
     head = {"outcome": outcome, "title": target_title(outcome, data.texts)}
-    of, n = _choices(data, outcome)
+    of, n = _choices(data, metrics, outcome)
     if of is None:
         few = f"{n} models have all predictors: too few to choose"
         yield {**head, "n": n, "reason": few}
@@ -145,12 +148,12 @@ def _of_outcome(data: AnalysisData, outcome: str) -> Iterator[dict[str, Any]]:
         yield {**head, **chance, "regret": cost.random[0]}
 
 
-def _choices(data: AnalysisData, outcome: str) -> tuple[Choices | None, int]:
+def _choices(data: AnalysisData, metrics: MetricValues, outcome: str) -> tuple[Choices | None, int]:
     """The models with every common predictor, or none where they are too few; and how many."""
     board = analysis.kept(data, "declared", outcome)
     every = board["model"].to_list()
     truth = values(data.outcomes, outcome, every)
-    found = predictors(data, outcome, every, board["score"].to_numpy(), truth)
+    found = predictors(data, metrics, outcome, every, board["score"].to_numpy())
     known = {name: ~(np.isnan(score) | np.isnan(truth)) for name, score in found.items()}
     least = max(1.0, SHARE * known[STAMP].sum())
     names = [name for name in found if known[name].sum() >= least]
@@ -158,11 +161,10 @@ def _choices(data: AnalysisData, outcome: str) -> tuple[Choices | None, int]:
     n = int(members.sum())
     if n < FEWEST or STAMP not in names:
         return None, n
-    direction = {one.name: one.direction for one in METRICS} | dict.fromkeys(TITLES, 1)
     keys = [key for key, is_in in zip(every, members, strict=True) if is_in]
     beside = source_outcome(data.outcomes, outcome)
     rows = data.outcomes.filter(pl.col("outcome") == beside)
-    scores = np.stack([direction[name] * found[name][members] for name in names])
+    scores = np.stack([DIRECTIONS[name] * found[name][members] for name in names])
     control, error = by_model(rows, keys), by_model(rows, keys, "se")
     return Choices(keys, names, scores, truth[members], control, error), n
 
