@@ -5,8 +5,9 @@ A unit is what was sampled: an image, or a group such as a patient.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,13 @@ from stamp.scoring.exact import ExactPairs
 from stamp.scoring.stamp import Array, stamp
 
 Indices = NDArray[np.int64]
+Weights = tuple[slice, NDArray[np.uint16]]  # of some resamples, and which they are
 
 FEW_UNITS = 200
 
 _BOOTSTRAP = 4
 _BLOCK = 1 << 18  # weights of a block of resamples: few enough for the processor's cache
+_KEPT = 1 << 25  # weights of all resamples that are kept for the next score of the same units
 _WIDE = 256  # units left out at once: enough for fast matrix products
 
 
@@ -250,10 +253,23 @@ def _two_units_first(pairs: PairDistances) -> tuple[Array, Indices, Indices]:
     return values[:, order], a[order], second
 
 
-def _resampled_units(
-    units: int, resamples: int, seed: int
-) -> Iterator[tuple[slice, NDArray[np.uint16]]]:
+def _resampled_units(units: int, resamples: int, seed: int) -> Iterable[Weights]:
     """How often each unit is drawn, [units, resamples], a block of resamples at a time.
+
+    A model's scores are over the same units, so the last draws are kept where they are not many.
+    """
+    if units * resamples > _KEPT:
+        return _drawn_units(units, resamples, seed)
+    return _kept_units(units, resamples, seed)
+
+
+@lru_cache(maxsize=1)
+def _kept_units(units: int, resamples: int, seed: int) -> list[Weights]:
+    return list(_drawn_units(units, resamples, seed))
+
+
+def _drawn_units(units: int, resamples: int, seed: int) -> Iterator[Weights]:
+    """The blocks, each drawn when it is needed.
 
     Each resample draws as many units as there are. Resamples are the fast axis, so that the
     weights of a pair in all resamples of a block are neighbours in memory.

@@ -160,10 +160,10 @@ class ClassPairs:
             share = np.divide(1.0, twice, out=np.zeros_like(twice), where=twice > 0)
             total += 2 * (apart * share).sum(axis=0)
             number += (twice > 0).sum(axis=0)
-            of_ends = own * (mass * share)[:, None]
-            own_squared = own_squared * share[:, None]
-            own_squared *= self.cells.mass[rows][:, :, None]
-            of_ends -= own_squared
+            of_ends = own * share[:, None]
+            of_ends *= -self.cells.mass[rows][:, :, None]
+            of_ends += (mass * share)[:, None]
+            of_ends *= own
             ends[rows] = of_ends
         with np.errstate(invalid="ignore", divide="ignore"):
             return total / number, ends
