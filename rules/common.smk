@@ -27,7 +27,7 @@ from stamp.config import view_names
 from stamp.config.registries.analyses import ANALYSES
 from stamp.config.wildcards import any_of
 from stamp.core import shipped
-from stamp.core.code_digest import code_digest
+from stamp.core.kept_code_digests import kept_code_digest
 from stamp.core.device import choose as choose_device
 from stamp.core.environment import prepare as prepare_jobs
 from stamp.core.errors import UserError
@@ -130,7 +130,7 @@ def code_of(script, *modules):
         named = dict(wildcards.items())
         names = (script, *modules)
         first, *found = [one(wildcards) if callable(one) else one.format(**named) for one in names]
-        return code_digest(SCRIPTS / first, *found)
+        return kept_code_digest(SCRIPTS / first, *found)
 
     return know_arguments(digest)
 

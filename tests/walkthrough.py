@@ -140,10 +140,11 @@ def alike(shown: str, printed: str, tolerance: float) -> bool:
 
 
 def _unplaced(text: str) -> list[str]:
-    """The lines of a text without places, signs, widths, digests and the range of logits."""
+    """The lines of a text without places, ranks, signs, widths, digests and the range of logits."""
     text = re.sub(r"\b[0-9a-f]{64}\b", "digest", text)
     text = re.sub(r"finite, from \S+ to \S+", "finite", text)
     text = re.sub(r"place \d+|above\s+\d+% of them|\u2502 \d+ +\u2506", "place", text)
+    text = re.sub(r"(\u2506 \d+\.000 +){2}", "ranks", text)
     text = re.sub(r"[\u2500\u2550]+| +", " ", re.sub(r"-(?=\d)", "", text))
     lines = text.splitlines()
     rows = iter(sorted(line for line in lines if line.startswith("place")))

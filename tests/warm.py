@@ -18,14 +18,16 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from stamp.core.warm_start import scripts
+
 PARENT = Path(__file__).resolve().parents[1] / "workflow/scripts/stamp/core/warm_start/parent.py"
-PACKAGES = (
-    "stamp.models.torchvision_ops",
-    *("jsonschema", "matplotlib.pyplot", "numpy", "pandas", "PIL.Image", "polars", "requests"),
-    *("safetensors.numpy", "safetensors.torch", "scipy.optimize", "scipy.special", "scipy.stats"),
-    *("sklearn.linear_model", "sklearn.metrics", "snakemake.cli", "snakemake.script"),
-    *("snakemake_executor_plugin_slurm", "torch", "torchxrayvision", "yaml"),
-)
+PACKAGES = {
+    *scripts.ALL,
+    *(name for names in scripts.MORE.values() for name in names),
+    *("jsonschema", "matplotlib.pyplot", "pandas", "pydantic", "requests", "rich.markdown"),
+    *("scipy.stats", "sklearn.metrics", "snakemake.cli", "snakemake.report", "snakemake.workflow"),
+    *("snakemake_executor_plugin_slurm", "snakemake_logger_plugin_rich", "torchxrayvision"),
+}
 
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, struct, sys
@@ -61,7 +63,7 @@ def python() -> str:
         each.chmod(0o755)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "POLARS_ALLOW_FORKING_THREAD": "1"}
     server = subprocess.Popen(
-        [sys.executable, str(PARENT), str(folder), str(program), *PACKAGES],
+        [sys.executable, str(PARENT), str(folder), str(program), *sorted(PACKAGES)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,

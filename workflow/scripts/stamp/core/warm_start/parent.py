@@ -7,6 +7,7 @@ nothing of our own library: a forked process imports that from its own path, as 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -20,6 +21,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,9 +209,39 @@ def main(folder: Path, program: str, names: Sequence[str]) -> None:
     request = serve(folder)
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)
-    else:
-        signal.signal(signal.SIGINT, before)
+        os._exit(0)
+    signal.signal(signal.SIGINT, before)
+    leave(code_of(request, program))
+
+
+def code_of(request: dict[str, Any], program: str) -> int:
+    """Run what was asked for; the exit code that Python would have."""
+    try:
         run(request, program)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        raise  # Python ends itself by the signal
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def leave(code: int) -> None:
+    """End with what a program asked to be done at its end, but take nothing apart.
+
+    Python would write to every object of torch and the others, whose memory is shared until then.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            stream.flush()
+    os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":
