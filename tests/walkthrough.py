@@ -144,6 +144,7 @@ def _unplaced(text: str) -> list[str]:
     text = re.sub(r"\b[0-9a-f]{64}\b", "digest", text)
     text = re.sub(r"finite, from \S+ to \S+", "finite", text)
     text = re.sub(r"place \d+|above\s+\d+% of them|\u2502 \d+ +\u2506", "place", text)
+    text = re.sub(r"interval \d+ to \d+\b(?!\.)", "interval", text)
     text = re.sub(r"(\u2506 \d+\.000 +){2}", "ranks", text)
     text = re.sub(r"[\u2500\u2550]+| +", " ", re.sub(r"-(?=\d)", "", text))
     lines = text.splitlines()

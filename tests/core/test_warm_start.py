@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -74,6 +75,32 @@ def test_an_error_has_the_traceback_of_its_script_alone(tmp_path: Path) -> None:
     assert done.returncode == 1
     files = [line.split('"')[1] for line in done.stderr.splitlines() if '  File "' in line]
     assert files == ["script.py", "script.py"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "print('done')",
+        "import sys; sys.exit()",
+        "import sys; print('said'); sys.exit(3)",
+        "import sys; sys.exit(-1)",
+        "import sys; sys.exit('a mistake')",
+        "import atexit; atexit.register(print, 'at the end'); 1 / 0",
+        "import time, threading; threading.Timer(0.2, print, ['a thread']).start()",
+        "from concurrent.futures import ThreadPoolExecutor as T; T().submit(print, 'a pool')",
+        "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
+        "import sys; sys.stdout.close()",
+    ],
+)
+def test_a_forked_program_ends_as_one_that_was_started(tmp_path: Path, program: str) -> None:
+    (tmp_path / "script.py").write_text(program)
+    ended = [
+        subprocess.run([python, "script.py"], cwd=tmp_path, text=True, capture_output=True)
+        for python in (warm.python(), sys.executable)
+    ]
+    forked, started = ((one.returncode, one.stdout, one.stderr) for one in ended)
+    assert forked[:2] == started[:2]
+    assert forked[2].splitlines()[-1:] == started[2].splitlines()[-1:]
 
 
 def test_a_job_has_its_threads_and_temporary_folder_as_snakemake_gives_them() -> None:
