@@ -7,11 +7,12 @@ PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
-.PHONY: help run test test-slurm unit lint bench seeds large evidence audit report rulegraph environment clean
+.PHONY: help setup run test test-slurm unit lint bench seeds large evidence audit report rulegraph environment clean
 
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
 	@echo "make test    set up, and run lint and all tests"
+	@echo "make setup   install the pinned packages of runs and tests into .venv"
 	@echo "make unit    set up, and run the tests of the library, without studies"
 	@echo "make test-slurm  install Debian's Slurm where it is missing (as root), and test studies on it"
 	@echo "make bench   measure speed and memory, printed as ratios"
@@ -28,22 +29,22 @@ run:
 	@envs/install $(RUN)
 	$(BIN)/snakemake --cores 8 --resources gpu=1
 
-# A file's tests stay on one worker, so that its fixtures are made once. One of the three begins
+setup:
+	@envs/install $(TEST)
+
+# A file's tests stay on one worker, so that its fixtures are made once. One of the workers begins
 # with Slurm's, which wait most of the time.
 test: lint
-	$(PYTEST) tests -n 3 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) tests -n 4 --dist loadfile --no-loadscope-reorder
 
-test-slurm:
-	@envs/install $(TEST)
+test-slurm: setup
 	@envs/slurm
 	$(PYTEST) tests/slurm -n 0 -rs
 
-unit:
-	@envs/install $(TEST)
+unit: setup
 	$(PYTEST) tests --ignore tests/workflow --ignore tests/end_to_end --ignore tests/slurm -n 2
 
-lint:
-	@envs/install $(TEST)
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
