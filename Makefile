@@ -35,7 +35,7 @@ setup:
 # A file's tests stay on one worker, so that its fixtures are made once. One of the workers begins
 # with Slurm's, which wait most of the time.
 test: lint
-	$(PYTEST) tests -n 4 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) tests -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slurm: setup
 	@envs/slurm

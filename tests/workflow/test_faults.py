@@ -326,7 +326,7 @@ def fails_for_want_of_room(project: FaultyProject, stages: dict[str, list[str]])
     assert run.code == 1
     assert "Traceback" not in run.text, run.text
     lines = set(fault_study.said(run))
-    assert len(lines) == len(stages), lines
+    assert len(lines) == len(stages), "\n".join(sorted(lines))
     for stage, (first, *_) in stages.items():
         assert f"Error in rule {stage}:" in run.text
         named = Path(first).name.partition(".")[0]  # or a file of the stage that it keeps beside
