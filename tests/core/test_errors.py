@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,17 @@ def main(job):
 
 run(main, SimpleNamespace(log=["logs/job.log"], output=["results/m.json"]))
 """
+
+
+def test_a_line_is_one_write_so_that_jobs_side_by_side_do_not_mix_theirs(tmp_path: Path) -> None:
+    """A pipe of packets gives back what one write gave it, no more and no less."""
+    read, write = os.pipe2(os.O_DIRECT)
+    environment = {"PYTHONPATH": str(ROOT / "workflow" / "scripts"), "PYTHONUNBUFFERED": "1"}
+    code = JOB.format(body="raise UserError('it broke')")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=write)
+    os.close(write)
+    with open(read, "rb", buffering=0) as pipe:
+        assert pipe.read(100) == b"stamp: it broke\n"
 
 
 def ended(folder: Path, body: str) -> tuple[int, str, str]:

@@ -1,9 +1,7 @@
 """Gather every model's scores and outcomes into two tables."""
 
-import sys
-
 from stamp.core.artifacts import write_table
-from stamp.core.errors import run
+from stamp.core.errors import run, say
 from stamp.report.collect import collect
 
 
@@ -11,7 +9,7 @@ def main(smk):
     study = smk.wildcards.study
     found = collect(smk.input, smk.params, study)
     for line in found.warnings:
-        print(f"stamp: warning: study '{study}': {line}", file=sys.stderr)
+        say(f"stamp: warning: study '{study}': {line}")
     write_table(smk.output.evaluations, found.evaluations, {})
     write_table(smk.output.scores, found.scores, {"study": study})
     write_table(smk.output.outcomes, found.outcomes, {"study": study})

@@ -7,7 +7,6 @@ kernel gives back when the job's process ends, however it ends.
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from stamp.core.errors import UserError, suggest
+from stamp.core.errors import UserError, say, suggest
 from stamp.core.progress import note
 
 DEVICES = ("auto", "cuda", "cpu")
@@ -98,6 +97,6 @@ def take(devices: Sequence[str], folder: Path, pause: float = 1.0) -> str:
             _held.append(lock)
             return device
         if not said:
-            print(f"waiting for a GPU: all of {', '.join(devices)} are taken", file=sys.stderr)
+            say(f"waiting for a GPU: all of {', '.join(devices)} are taken")
             said = True
         time.sleep(pause)

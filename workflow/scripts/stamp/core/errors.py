@@ -95,7 +95,14 @@ def run(main: Callable[[Any], None], job: Any) -> None:
 def _end(job: Any, line: str) -> None:
     """End the process with one line."""
     _log(job, f"stamp: {line}\n")
-    sys.exit(f"stamp: {line}")
+    say(f"stamp: {line}")
+    sys.exit(1)
+
+
+def say(line: str) -> None:
+    """One line on the screen, in one write: the lines of jobs side by side stay apart."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _written(job: Any) -> str:

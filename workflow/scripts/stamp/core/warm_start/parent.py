@@ -221,7 +221,7 @@ def code_of(request: dict[str, Any], program: str) -> int:
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
-        print(end.code, file=sys.stderr)
+        sys.stderr.write(f"{end.code}\n")
         return 1
     except KeyboardInterrupt:
         raise  # Python ends itself by the signal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 import tenacity
 from filelock import FileLock, Timeout
 
-from stamp.core.errors import UserError
+from stamp.core.errors import UserError, say
 from stamp.data.credentials import redact
 from stamp.data.transfer import http
 from stamp.data.transfer.disk import disk_errors, require_space
@@ -174,7 +173,7 @@ def _alone(final: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        print(f"stamp: {final.name} is being downloaded already: waiting", file=sys.stderr)
+        say(f"stamp: {final.name} is being downloaded already: waiting")
         lock.acquire()
     try:
         yield

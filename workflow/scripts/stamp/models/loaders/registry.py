@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stamp.config.registries.model_sources import SOURCES
-from stamp.core.errors import UserError
+from stamp.core.errors import UserError, say
 from stamp.core.file_digest import check_sha256
 from stamp.models.hub import unpinned
 from stamp.models.loaded_model import LoadedModel
@@ -30,7 +29,7 @@ def load_model(
     loaded: LoadedModel = loader.load(block, classes, weights)
     if loaded.origin and unpinned(block):
         repo, commit = loaded.origin["hub"], loaded.origin["revision"]
-        print(f"weights of '{repo}' are of commit {commit}, which nothing pins", file=sys.stderr)
+        say(f"weights of '{repo}' are of commit {commit}, which nothing pins")
     return loaded
 
 

@@ -56,7 +56,7 @@ def _why(job: Any) -> str:
         lines = path.read_text(errors="replace").split("\n") if path.is_file() else []
         if said := [line.strip() for line in lines if line.strip()]:
             return said[-1].removeprefix("stamp: ")
-    return "it was ended from outside and left no word"
+    return "its log is empty: it was ended from outside, or there was no room for a word"
 
 
 def _found(results: str, studies: Iterable[str]) -> list[list[str]]:
