@@ -34,7 +34,7 @@ from stamp.core.errors import UserError
 from stamp.core.file_digest import planned, remember_in
 from stamp.core.interruption import Interruption
 from stamp.core.job_records import keep as keep_records
-from stamp.core.snakemake_speed import know_arguments, plan_faster
+from stamp.core.snakemake_speed import plan_faster
 
 plan_faster()
 try:
@@ -99,24 +99,22 @@ def of_study(*path):
             value = getattr(value, name)
         return value
 
-    return know_arguments(part)
+    return part
 
 
 def of_model(part):
     """A function from wildcards to a part of the model."""
-    return know_arguments(lambda wildcards: getattr(model_of(wildcards), part))
+    return lambda wildcards: getattr(model_of(wildcards), part)
 
 
 def of_dataset(part):
     """A function from wildcards to a part of the data set."""
-    return know_arguments(lambda wildcards: getattr(PLAN.datasets[wildcards.dataset], part))
+    return lambda wildcards: getattr(PLAN.datasets[wildcards.dataset], part)
 
 
 def at_view(method, wildcard="view"):
     """A function from wildcards to what a method of the study says of the view (or target)."""
-    return know_arguments(
-        lambda wildcards: getattr(study_of(wildcards), method)(getattr(wildcards, wildcard))
-    )
+    return lambda wildcards: getattr(study_of(wildcards), method)(getattr(wildcards, wildcard))
 
 
 def code_of(script, *modules):
@@ -132,13 +130,13 @@ def code_of(script, *modules):
         first, *found = [one(wildcards) if callable(one) else one.format(**named) for one in names]
         return kept_code_digest(SCRIPTS / first, *found)
 
-    return know_arguments(digest)
+    return digest
 
 
 def grows(resource, first):
     """A job's resource: ``first``, and as much again on each retry, up to the configured limit."""
     most = PLAN.limits.get(resource, float("inf"))
-    return know_arguments(lambda wildcards, attempt: min(first * attempt, most))
+    return lambda wildcards, attempt: min(first * attempt, most)
 
 
 def memory(megabytes):
@@ -151,7 +149,6 @@ def minutes(number):
     return grows("runtime", number)
 
 
-@know_arguments
 def batch_size(wildcards, resources):
     """How many images a model is run on at a time.
 
@@ -160,7 +157,6 @@ def batch_size(wildcards, resources):
     return PLAN.inference.batch
 
 
-@know_arguments
 def gpus(wildcards):
     """The GPUs of a job that runs a model; precomputed logits need none."""
     return 0 if model_of(wildcards).precomputed else GPU
@@ -176,21 +172,19 @@ def files_of(pattern, **parts):
         lists = {name: list(getattr(study_of(wildcards), part)) for name, part in parts.items()}
         return expand(f"{RESULTS}/{{study}}/{pattern}", **{**dict(wildcards.items()), **lists})
 
-    return know_arguments(files)
+    return files
 
 
 def files_if(part, pattern, **parts):
     """As :func:`files_of`, for studies that have a part; none for others."""
     files = files_of(pattern, **parts)
-    return know_arguments(
-        lambda wildcards: files(wildcards) if getattr(study_of(wildcards), part) else []
-    )
+    return lambda wildcards: files(wildcards) if getattr(study_of(wildcards), part) else []
 
 
 def file_if(part, pattern):
     """The only one of :func:`files_if`."""
     files = files_if(part, pattern)
-    return know_arguments(lambda wildcards: files(wildcards)[0] if files(wildcards) else [])
+    return lambda wildcards: files(wildcards)[0] if files(wildcards) else []
 
 
 def studies_due(jobs, rule):

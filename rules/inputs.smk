@@ -35,7 +35,7 @@ def pixels_of(view=None, model=model_of):
     def cached(wildcards):
         return keeps_pixels(wildcards, view or wildcards.view, model(wildcards))
 
-    found = {
+    return {
         "pixels": lambda wildcards: ancient(file(wildcards, ".npy")) if cached(wildcards) else [],
         "record": lambda wildcards: file(wildcards, ".json") if cached(wildcards) else [],
         "images": lambda wildcards: (
@@ -44,7 +44,6 @@ def pixels_of(view=None, model=model_of):
             else images_of(wildcards, view or wildcards.view)
         ),
     }
-    return {name: know_arguments(function) for name, function in found.items()}
 
 
 def keeps_pixels(wildcards, view, model):
@@ -71,7 +70,7 @@ def decoding_of(view=None, model=model_of):
             "content": PLAN.edited_images(*study_of(wildcards).view(name)["datasets"]),
         }
 
-    return know_arguments(settings)
+    return settings
 
 
 def opener_of(view=None, model=model_of):
@@ -81,7 +80,7 @@ def opener_of(view=None, model=model_of):
         own = model(wildcards)
         return own.module if own.precomputed else decoding_of(view, model)(wildcards)["module"]
 
-    return know_arguments(module)
+    return module
 
 
 def decoders_of(view=None, model=model_of):
@@ -91,10 +90,9 @@ def decoders_of(view=None, model=model_of):
         decodes = opener_of(view, model)(wildcards) == "stamp.images.decoded_images"
         return max(PLAN.threads, DECODERS) if GPU and decodes else PLAN.threads
 
-    return know_arguments(number)
+    return number
 
 
-@know_arguments
 def images_of(wildcards, view=None):
     """What must be on disk for a view's images to be read: a folder, or the list of what was found.
 
@@ -146,7 +144,6 @@ if STORAGE:
     check_storage()
 
 
-@know_arguments
 def staged_images(wildcards):
     """The folders of a view's images that a storage must bring to the job."""
     view = getattr(wildcards, "view", "source")
@@ -192,7 +189,6 @@ def run_staged(script, **files):
     }
 
 
-@know_arguments
 def own_files(wildcards):
     """The files of a model that the user brings: weights, an ONNX file's data, or logits."""
     model = model_of(wildcards)
@@ -207,10 +203,9 @@ def digests_of(files):
 
     The files themselves are `ancient` inputs: their content counts, not their age.
     """
-    return know_arguments(lambda wildcards: [planned(file) for file in files(wildcards)])
+    return lambda wildcards: [planned(file) for file in files(wildcards)]
 
 
-@know_arguments
 def weights_of(wildcards):
     """The weights that a rule trained or that the user brings; the hub's are no file of ours."""
     model = model_of(wildcards)
@@ -221,14 +216,12 @@ def weights_of(wildcards):
     return ancient(model.weights) if model.weights else []
 
 
-@know_arguments
 def trained_of(wildcards):
     """The record of the weights that a job of ours trained: its digest, not their age, tells of change."""
     trained = model_of(wildcards).trainer
     return f"{RESULTS}/{wildcards.study}/trained/{wildcards.model}.json" if trained else []
 
 
-@know_arguments
 def further_weights_of(wildcards):
     """What a model needs beside its weights: the frozen backbone's, or the data of an ONNX file."""
     return [ancient(file) for file in model_of(wildcards).further_weights]
@@ -257,7 +250,6 @@ def target_pixels_of(part):
     return files
 
 
-@know_arguments
 def target_decoding_of(wildcards):
     """How a model's images of each target are had, see `decoding_of`."""
     return {view: decoding_of(view)(wildcards) for view in study_of(wildcards).cached_targets}
@@ -295,7 +287,6 @@ def streamed_settings(wildcards):
     }
 
 
-@know_arguments
 def stream_of(wildcards):
     """The record of the job that ran a model together with others, if one does."""
     model = model_of(wildcards)
@@ -305,7 +296,6 @@ def stream_of(wildcards):
     return f"{RESULTS}/{wildcards.study}/streams/{wildcards.view}/{key}.json"
 
 
-@know_arguments
 def temperature_of(wildcards):
     """The calibration, where some outputs are taken at the fitted temperature."""
     wanted = study_of(wildcards).scales_extra_outputs and not model_of(wildcards).precomputed
@@ -325,10 +315,9 @@ def evaluated(pattern):
             model=wildcards.model,
         )
 
-    return know_arguments(files)
+    return files
 
 
-@know_arguments
 def labeled_views(wildcards):
     """The targets' views whose labels say which classes the source is evaluated on too."""
     names = study_of(wildcards).labeled_targets(wildcards.view)
@@ -356,7 +345,6 @@ def profiles_of(wildcards):
     return files(wildcards)
 
 
-@know_arguments
 def profile_outputs(wildcards):
     """The extra outputs that a profile needs, or the stress tests."""
     asked = ANALYSES[wildcards.profile]
