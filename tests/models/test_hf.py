@@ -16,19 +16,24 @@ from networks import VIT_PROCESSOR, vit_files
 REPO = "someone/small-vit"
 LABELS = {0: "cat", 1: "Dog", 2: "bird"}
 PIXELS = {"size": 32, "channels": 3, "interpolation": "bilinear"}
-# Loads a block by our loader, and the repository by transformers itself; prints both.
+# Loads blocks by our loader until one is no mistake, and its repository by transformers itself;
+# prints what it finds. The hub's address is read at import, so it is a process of its own.
 PROGRAM = """
 import json, sys
 import numpy as np, torch
 from PIL import Image
-from stamp.config.preprocessing import Preprocessing
 from stamp.core.errors import UserError
 from stamp.models.loaders.registry import load_model
-block, classes, folder = json.loads(sys.argv[1])
-try:
-    loaded = load_model(block, classes, None)
-except UserError as mistake:
-    print(json.dumps({"error": str(mistake)}))
+asked, folder = json.loads(sys.argv[1])
+mistakes = []
+for block, classes in asked:
+    try:
+        loaded = load_model(block, classes, None)
+        break
+    except UserError as mistake:
+        mistakes.append(str(mistake))
+else:
+    print(json.dumps({"mistakes": mistakes}))
     sys.exit()
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 theirs = AutoModelForImageClassification.from_pretrained(folder).eval()
@@ -54,13 +59,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return vit_files(tmp_path_factory.mktemp("vit"), LABELS)
 
 
-def asked(server: Hub, home: Path, classes: list[str], **block: Any) -> dict[str, Any]:
-    """What the program says of a block."""
+def asked(server: Hub, home: Path, *blocks: tuple[list[str], dict[str, Any]]) -> dict[str, Any]:
+    """What the program says of blocks, each with the classes that a study has."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
     kept = {key: value for key, value in kept.items() if not key.lower().endswith("_proxy")}
     kept |= {"HF_ENDPOINT": server.endpoint, "HF_HOME": str(home), "PYTHONPATH": str(LIBRARY)}
-    whole = {"source": "hf", "hub": REPO, "preprocessing": PIXELS, **block}
-    line = [sys.executable, "-c", PROGRAM, json.dumps([whole, classes, str(home)])]
+    common = {"source": "hf", "hub": REPO, "preprocessing": PIXELS}
+    whole = [({**common, **block}, classes) for classes, block in blocks]
+    line = [sys.executable, "-c", PROGRAM, json.dumps([whole, str(home)])]
     done = subprocess.run(line, env=kept, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -74,9 +80,8 @@ def test_logits_are_those_of_transformers_in_the_order_of_the_studys_classes(
         (tmp_path / "home").mkdir()
         for name, content in files.items():  # what transformers itself reads
             (tmp_path / "home" / name).write_bytes(content)
-        found = asked(
-            hub, tmp_path / "home", ["bird", "fish", "dog"], labels={"Dog": "dog"}, revision=commit
-        )
+        block = {"labels": {"Dog": "dog"}, "revision": commit}
+        found = asked(hub, tmp_path / "home", (["bird", "fish", "dog"], block))
         assert found["origin"]["hub"] == REPO and found["origin"]["revision"] == commit
         assert found["missing"] == [1] and found["outputs"] == 3
         assert found["ours"][0] == pytest.approx(found["theirs"][2], abs=1e-4)
@@ -87,21 +92,26 @@ def test_logits_are_those_of_transformers_in_the_order_of_the_studys_classes(
 def test_a_mistake_names_the_repository_and_what_would_be_right(
     tmp_path: Path, files: dict[str, bytes]
 ) -> None:
+    classes = ["cat", "Dog", "bird"]
+    odd = json.dumps({**VIT_PROCESSOR, "image_processor_type": "OddImageProcessor"}).encode()
     with Hub(tmp_path / "hub") as hub:
         hub.push(REPO, files)
-        home, classes = tmp_path / "home", ["cat", "Dog", "bird"]
-        found = asked(hub, home, classes, preprocessing={"size": 64})
-        assert REPO in found["error"] and "size: 32" in found["error"]
-        found = asked(hub, home, ["dog", "cat"])
-        assert "did you mean 'dog'" in found["error"]
-        found = asked(hub, home, classes, labels={"fox": "cat"})
-        assert "'fox'" in found["error"]
         hub.push("someone/other", {**files, "config.json": b'{"model_type": "bert"}'})
-        found = asked(hub, home, classes, hub="someone/other")
-        assert "someone/other" in found["error"] and "\n" not in found["error"]
-        odd = json.dumps({**VIT_PROCESSOR, "image_processor_type": "OddImageProcessor"}).encode()
         hub.push("someone/odd", {**files, "preprocessor_config.json": odd})
-        assert "OddImageProcessor" in asked(hub, home, classes, hub="someone/odd")["error"]
+        size, name, label, kind, processor = asked(
+            hub,
+            tmp_path / "home",
+            (classes, {"preprocessing": {"size": 64}}),
+            (["dog", "cat"], {}),
+            (classes, {"labels": {"fox": "cat"}}),
+            (classes, {"hub": "someone/other"}),
+            (classes, {"hub": "someone/odd"}),
+        )["mistakes"]
+    assert REPO in size and "size: 32" in size
+    assert "did you mean 'dog'" in name
+    assert "'fox'" in label
+    assert "someone/other" in kind and "\n" not in kind
+    assert "OddImageProcessor" in processor
 
 
 @pytest.mark.parametrize(

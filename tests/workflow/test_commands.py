@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from networks import ARCH, ARGS, network, write_onnx, write_outputs, write_torchscript
-from project import PHANTOM, Project, Run
+from project import PHANTOM, Project
 
 ZOO = "config/zoo/small_phantom.yaml"
 TEXTS = ["--family", "CNN", "--objective", "supervised", "--regime", "plain"]
 NEW = ["add-model", "--study", "small_phantom", "--key", "chest", *TEXTS]
-
-
-def stamp(project: Project, *arguments: str) -> Run:
-    library = project.folder / "workflow" / "scripts"
-    done = subprocess.run(
-        [sys.executable, "-m", "stamp", *arguments],
-        cwd=project.folder,
-        env={**project.environment(), "PYTHONPATH": str(library)},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    assert "Traceback" not in done.stdout, done.stdout
-    return Run(done.returncode, done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +60,7 @@ def test_a_model_is_added_at_the_end_of_the_file_and_the_plan_is_snakemakes(
     file = project.folder / ZOO
     before = f"# mine\n{file.read_text()}# the end, without a newline"
     file.write_text(before)
-    done = stamp(project, *NEW, *checkpoint(weights))
+    done = project.stamp(*NEW, *checkpoint(weights))
     assert done.code == 0, done.text
     after = file.read_text()
     assert after.startswith(before + "\nchest:\n")
@@ -102,7 +86,7 @@ def test_a_dry_run_and_every_failure_leave_the_file_as_it_was(
     file, onnx = project.folder / ZOO, ["--onnx", str(weights / "w.onnx")]
     before, stat = file.read_text(), file.stat()
     normal = ["--mean", "0.45", "--std", "0.27"]
-    assert stamp(project, *NEW, *onnx, *normal, "--dry-run").code == 0
+    assert project.stamp(*NEW, *onnx, *normal, "--dry-run").code == 0
     for arguments, line in [
         ([*onnx], "--onnx needs --mean and --std"),
         ([*onnx, "--mean", "0", "0", "0", "--std", "1", "1", "1"], "but pixels are [n, 3, 32, 32]"),
@@ -123,7 +107,7 @@ def test_a_dry_run_and_every_failure_leave_the_file_as_it_was(
         ),
         (["--onnx", str(weights / "scalar.onnx"), *normal], "its input has shape [], not [n,"),
     ]:
-        done = stamp(project, *NEW, *arguments)
+        done = project.stamp(*NEW, *arguments)
         assert done.code == 1, done.text
         said = [text for text in done.text.splitlines() if text.startswith("stamp: ")]
         assert len(said) == 1 and line in said[0], done.text
@@ -140,7 +124,7 @@ def test_before_anything_has_run_outputs_and_splits_are_checked_all_the_same(
     project = Project.create(tmp_path / "project", {"small_phantom": PHANTOM})
     p = np.random.default_rng(0).uniform(size=(9, 8))
     file = write_outputs(tmp_path / "p.csv", [*"abcdefghi"], p, PHANTOM["classes"])
-    done = stamp(project, *NEW, "--logits", str(file), "--dry-run")
+    done = project.stamp(*NEW, "--logits", str(file), "--dry-run")
     assert (done.code, "look like probabilities" in done.text) == (1, True), done.text
     given = [
         "--logits",
@@ -151,7 +135,7 @@ def test_before_anything_has_run_outputs_and_splits_are_checked_all_the_same(
         "tset",
         "--dry-run",
     ]
-    done = stamp(project, *NEW, *given)
+    done = project.stamp(*NEW, *given)
     assert done.code == 0, done.text
     assert "probabilities: false" in done.text
     assert "note: trained_on: the source has no split 'tset': did you mean 'test'?\n" in done.text
@@ -160,7 +144,7 @@ def test_before_anything_has_run_outputs_and_splits_are_checked_all_the_same(
 
 def states(project: Project, study: str = "small_phantom") -> dict[str, tuple[str, str]]:
     """Model by model the state and the reason that the command prints."""
-    done = stamp(project, "status", "--study", study)
+    done = project.stamp("status", "--study", study)
     assert done.code == 0, done.text
     head, *lines = done.text.splitlines()
     assert head.startswith(f"{study}: ")
@@ -229,13 +213,13 @@ def test_status_works_before_anything_has_run_and_says_what_is_not_pinned(tmp_pa
     entry = {**project.read("zoo/small_phantom.yaml")["linear"], "load": load}
     pinned = {**entry, "load": {**load, "revision": "0" * 40}}
     project.edit("zoo/small_phantom.yaml", lambda zoo: zoo.update(loose=entry, pinned=pinned))
-    done = stamp(project, "status")
+    done = project.stamp("status")
     assert done.code == 0, done.text
     assert done.text.startswith("small_phantom: 6 missing\n")
     assert "\nsmall_digits: 2 missing\n" in done.text
     assert "  not pinned to a commit of the hub: loose (`python -m stamp pin`)\n" in done.text
     project.edit("config.yaml", lambda config: config.update(seeds=1))
-    done = stamp(project, "status")
+    done = project.stamp("status")
     assert (done.code, done.text) == (
         1,
         "stamp: config/config.yaml: unknown key 'seeds': did you mean 'seed'?\n",

@@ -22,6 +22,7 @@ import socket
 import struct
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,7 @@ def load(names: Sequence[str]) -> None:
     """Import what is not there yet; a package that can't be had is left to who needs it.
 
     ``stamp.models.torchvision_ops`` is how timm is imported. What it imports stays, itself it goes.
+    What packages would take apart at their end is left whole: that is nothing of a forked process.
     """
     missing = [name for name in names if name not in _tried]
     _tried.update(missing)
@@ -77,6 +79,8 @@ def load(names: Sequence[str]) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == OWN]:
         del sys.modules[name]
     if missing:
+        for finalizer in list(getattr(weakref.finalize, "_registry", ())):
+            finalizer.atexit = False
         gc.collect()
         gc.freeze()
 

@@ -151,11 +151,12 @@ def points(axes: Axes, rows: pl.DataFrame, x: str, y: str, key: Key, size: float
 
 
 def heat_map(axes: Axes, values: np.ndarray, texts: np.ndarray, **more: Any) -> None:
-    """A coloured cell with its words for each number; none where it is NaN."""
+    """A coloured cell with its words, if there are any, for each number; none where it is NaN."""
+    worded = bool((texts != "").any())
     sns.heatmap(
         values,
         mask=np.isnan(values),
-        annot=texts,
+        annot=texts if worded else None,
         fmt="",
         cbar=False,
         linewidths=0.6,
@@ -165,6 +166,8 @@ def heat_map(axes: Axes, values: np.ndarray, texts: np.ndarray, **more: Any) -> 
         ax=axes,
         **more,
     )
+    if not worded:
+        return
     mesh = axes.collections[-1]
     mesh.update_scalarmappable()
     shades = np.asarray(mesh.get_facecolor())[~np.isnan(values).ravel()]
