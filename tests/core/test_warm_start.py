@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import warm
+from project import ROOT
 
 from stamp.core.warm_start import scripts
 from stamp.core.warm_start.scripts import allowed, imports, job_environment
@@ -101,6 +102,25 @@ def test_a_forked_program_ends_as_one_that_was_started(tmp_path: Path, program: 
     forked, started = ((one.returncode, one.stdout, one.stderr) for one in ended)
     assert forked[:2] == started[:2]
     assert forked[2].splitlines()[-1:] == started[2].splitlines()[-1:]
+
+
+def test_memory_is_the_same_in_large_pages_and_a_fork_has_it() -> None:
+    program = """
+import hashlib, os
+from stamp.core.warm_start.parent import use_large_pages
+held = [os.urandom(1 << 16) for _ in range(400)]
+def digest():
+    return hashlib.sha256(b"".join(held)).hexdigest()
+before = digest()
+use_large_pages()
+assert digest() == before
+if os.fork() == 0:
+    held[200] = b""
+    os._exit(digest() == before)
+assert os.wait()[1] == 0 and digest() == before
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow" / "scripts")}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_a_job_has_its_threads_and_temporary_folder_as_snakemake_gives_them() -> None:
