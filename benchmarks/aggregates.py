@@ -253,6 +253,7 @@ def collected(zoo: Zoo) -> Callable[[], Any]:
         "trained_on": dict.fromkeys(zoo.keys),
         "level": 0.95,
         "relabelled": [],
+        "class_mix": {},
     }
 
     def work() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from stamp.core.artifacts import write_json, write_table
+from stamp.scoring.evaluate import INFLUENCE
 
 CLASSES, CLUSTERS, IMAGES = 8, 500, 2_000
 STUDY = "made-up"
@@ -85,9 +86,7 @@ def _evaluation(model: str, view: str, quality: float, rng: np.random.Generator)
         if view == "source":
             whole = name == "macro"
             row["influence"] = rng.normal(0, 1e-3, CLUSTERS).tolist() if whole else None
+            row["clusters"] = None
         rows.append(row)
-    kinds = {
-        "reason": pl.String,
-        **({"influence": pl.List(pl.Float64)} if view == "source" else {}),
-    }
+    kinds = {"reason": pl.String, **(INFLUENCE if view == "source" else {})}
     return pl.DataFrame(rows, schema_overrides=kinds)
