@@ -18,11 +18,11 @@ def plan_faster() -> None:
     less often, and not at all once Python ends. Which arguments a function takes, and how the path
     of a script is taken apart, is found out once.
     """
-    from snakemake import common, jobs, rules, sourcecache
+    from snakemake import common, rules, sourcecache
 
     gc.set_threshold(100_000, 50, 100)
     atexit.register(gc.freeze)
-    for module in (common, jobs, rules):
+    for module in (common, rules):
         _remember(module, "get_function_params")
     _remember(sourcecache, "parse_uri")
 

@@ -123,7 +123,7 @@ def serve(folder: Path) -> dict[str, Any] | None:
 def use_large_pages() -> None:
     """Gather this process's memory in large pages: a fork copies the table of all its pages.
 
-    That takes as long as it saves in some thirty forks. Linux before 6.1 refuses, and nothing is
+    That takes as long as it saves in some fifty forks. Linux before 6.1 refuses, and nothing is
     lost.
     """
     madvise = ctypes.CDLL(None).madvise
