@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from stamp.stats.regret import Resampling, _resampled, close_pairs, first_of_subset, regret
+from stamp.stats.regret import Resampling, close_pairs, first_of_subset, regret, times_drawn
 
 RNG = np.random.default_rng(0)
 
@@ -88,8 +88,8 @@ def test_the_interval_of_close_pairs_is_that_of_drawing_the_models_again() -> No
     families = np.repeat(["a", "b", "c", "d", "e"], 4).tolist()
     for named in (None, families):
         draws = []
-        blocks = _resampled(20, Resampling(200, named))
-        for rows in (one for block in blocks for one in block):
+        for times in times_drawn(20, Resampling(200, named)):
+            rows = np.repeat(np.arange(20), times)
             drawn = [one[rows] for one in (control, score, outcome)]
             first, second = np.triu_indices(len(rows), 1)
             apart = rows[first] != rows[second]  # a model is no rival of itself

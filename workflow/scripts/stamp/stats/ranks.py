@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,22 +91,21 @@ class Sorted:
         through = [np.searchsorted(row, own, "right") for row, own in pairs]
         return cls(order, np.array(below), np.array(through))
 
-    def centred(self, counts: Array) -> Array:
-        """Centred ranks in each resample, [rows, resamples, n], of counts [resamples, n].
+    def centred(self, counts: NDArray[np.int32]) -> Iterator[Array]:
+        """Centred ranks in each resample, [resamples, n] for each row, of as many counts.
 
         Where the counts sum to m, ``2 r_i - (m + 1)`` is how many are smaller less how many are
-        larger, by cumulative sums over the sorted values.
+        larger, by cumulative sums over the sorted values: of integers, several times as fast.
         """
         resamples, count = counts.shape
-        total = counts.sum(axis=1, keepdims=True)
-        found = np.empty((len(self.order), resamples, count))
-        sums = np.zeros((resamples, count + 1))
-        for row, order in enumerate(self.order):
-            np.cumsum(counts[:, order], axis=1, out=sums[:, 1:])
-            np.take(sums, self.below[row], axis=1, out=found[row], mode="clip")
-            found[row] += np.take(sums, self.through[row], axis=1)
-            found[row] -= total
-        return found
+        total = counts.sum(axis=1, keepdims=True, dtype=np.int32)
+        sums = np.zeros((resamples, count + 1), np.int32)
+        for order, below, through in zip(self.order, self.below, self.through, strict=True):
+            np.cumsum(counts[:, order], axis=1, dtype=np.int32, out=sums[:, 1:])
+            ranks = np.take(sums, below, axis=1)
+            ranks += np.take(sums, through, axis=1)
+            ranks -= total
+            yield ranks.astype(np.float64)
 
 
 def resampled_spearman(x: Sorted, y: Sorted, counts: ArrayLike) -> Array:
@@ -114,14 +114,15 @@ def resampled_spearman(x: Sorted, y: Sorted, counts: ArrayLike) -> Array:
     ``counts`` [resamples, n] says how often each model is in a resample (0 leaves it out). The
     mid-ranks are those of the resample. NaN where a resample leaves one side constant.
     """
-    weights = np.ascontiguousarray(counts, dtype=np.float64)
-    x_ranks, y_ranks = x.centred(weights), y.centred(weights)
+    whole = np.ascontiguousarray(counts, dtype=np.int32)
+    y_ranks = np.stack(list(y.centred(whole)))
+    weights = whole.astype(np.float64)
     y_weighted = y_ranks * weights
-    y_variance = np.einsum("trn,trn->tr", y_weighted, y_ranks)
-    found = np.empty((len(weights), len(x_ranks), len(y_ranks)))
-    for at, row in enumerate(x_ranks):
-        variance = np.einsum("rn,rn,rn->r", weights, row, row)
-        covariance = np.einsum("rn,trn->tr", row, y_weighted)
+    y_variance = np.vecdot(y_weighted, y_ranks)
+    found = np.empty((len(weights), len(x.order), len(y_ranks)))
+    for at, row in enumerate(x.centred(whole)):
+        variance = np.vecdot(row * weights, row)
+        covariance = np.vecdot(row, y_weighted)
         found[:, at] = _ratio(covariance, variance, y_variance).T
     return found
 

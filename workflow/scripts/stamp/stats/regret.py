@@ -76,37 +76,13 @@ def first_of_subset(n: int, k: int) -> Array:
     return found
 
 
-def expected_pick(score: ArrayLike, outcome: ArrayLike, k: int) -> Array:
-    """The mean outcome of the first by ``score`` in a random subset of k, along the last axis.
+def expected_regret(score: ArrayLike, outcome: ArrayLike, k: int) -> float:
+    """How much better the best of a random subset of k is than the first of it by ``score``.
 
     Models that tie share their places: one of them is picked at random.
     """
-    score, outcome = np.broadcast_arrays(
-        np.asarray(score, np.float64), np.asarray(outcome, np.float64)
-    )
-    n = score.shape[-1]
-    order = np.argsort(-score, axis=-1, kind="stable")
-    ordered = np.take_along_axis(score, order, axis=-1)
-    reached = np.take_along_axis(outcome, order, axis=-1)
-    rises = np.concatenate(
-        [np.ones((*score.shape[:-1], 1), bool), ordered[..., 1:] != ordered[..., :-1]], axis=-1
-    )
-    group = (
-        np.cumsum(rises, axis=-1)
-        - 1
-        + n * np.arange(score[..., 0].size).reshape((*score.shape[:-1], 1))
-    )
-    flat, size = group.ravel(), n * max(1, score[..., 0].size)
-    weights = np.broadcast_to(first_of_subset(n, k), score.shape).ravel()
-    counts = np.bincount(flat, minlength=size)
-    means = np.bincount(flat, reached.ravel(), size) / np.maximum(counts, 1)
-    shares = np.bincount(flat, weights, size)
-    return (means * shares).reshape((*score.shape[:-1], n)).sum(axis=-1)
-
-
-def expected_regret(score: ArrayLike, outcome: ArrayLike, k: int) -> Array:
-    """How much better the best of a random subset of k is than the first of it by ``score``."""
-    return expected_pick(outcome, outcome, k) - expected_pick(score, outcome, k)
+    score, outcome = (np.asarray(one, np.float64)[None] for one in (score, outcome))
+    return float(_loss(score, outcome, np.ones(score.shape, np.intp), k)[0, 0, 0])
 
 
 def regret(
@@ -122,17 +98,17 @@ def regret(
     if np.isnan(scores).any() or np.isnan(outcomes).any():
         raise ValueError("NaN has no place: drop it first")
     n = scores.shape[1]
-    drawn = [
-        _loss(scores[:, some], outcomes[:, some], k)
-        for rows in _resampled(n, resampling)
-        for some in _parts(rows, len(scores))
-        if rows.shape[1] >= k
-    ]
-    nothing = np.full((len(scores), len(outcomes), 1), np.nan)
-    draws = np.moveaxis(np.concatenate(drawn or [nothing], axis=2), 2, 0)
+    times = times_drawn(n, resampling)
+    times = times[times.sum(axis=1) >= k]
+    draws = np.full((max(1, len(times)), len(scores), len(outcomes)), np.nan)
+    step = max(1, CHUNK // n)
+    for start in range(0, len(times), step):
+        some = slice(start, start + step)
+        draws[some] = _loss(scores, outcomes, times[some], k)
     ends = percentile_interval(draws, resampling.level)
-    chance = _loss(np.zeros((1, n)), outcomes, k)[0]
-    found = _loss(scores, outcomes, k)
+    once = np.ones((1, n), np.intp)
+    chance = _loss(np.zeros((1, n)), outcomes, once, k)[0, 0]
+    found = _loss(scores, outcomes, once, k)[0]
     return Regret(k, n, found, np.asarray(ends.low), np.asarray(ends.high), chance, draws)
 
 
@@ -152,58 +128,72 @@ def close_pairs(
     """
     control, outcome = (np.asarray(one, np.float64) for one in (control, outcome))
     scores = np.atleast_2d(np.asarray(scores, np.float64))
-    first, second = np.triu_indices(len(control), 1)
     reach = np.asarray(margin, np.float64)
-    limit = reach if reach.ndim == 0 else np.hypot(reach[first], reach[second])
-    near = np.abs(control[first] - control[second]) <= limit
-    better = np.sign(outcome[first] - outcome[second])
-    near &= better != 0
+    limit = reach if reach.ndim == 0 else np.hypot(reach[:, None], reach)
+    better = np.sign(outcome[:, None] - outcome)
+    near = (np.abs(control[:, None] - control) <= limit) & (better != 0)
     if not near.any():
         none = np.full(len(scores), np.nan)
         return ClosePairs(0, none, none, none)
-    first, second = first[near], second[near]
-    agree = (np.sign(scores[:, first] - scores[:, second]) * better[near] + 1) / 2
-    drawn = [
-        np.bincount(one, minlength=len(control))
-        for rows in _resampled(len(control), resampling)
-        for one in rows
-    ]
-    times = np.array([one[first] * one[second] for one in drawn], np.float64)
+    drawn = times_drawn(len(control), resampling).astype(np.float64)
+    right, draws = np.empty(len(scores)), np.empty((len(drawn), len(scores)))
+    pairs = ((drawn @ near) * drawn).sum(axis=1)
     with np.errstate(invalid="ignore"):
-        draws = times @ agree.T / times.sum(axis=1, keepdims=True)
+        for at, score in enumerate(scores):
+            agree = (np.sign(score[:, None] - score) * better + 1) / 2 * near
+            right[at] = agree.sum() / near.sum()
+            draws[:, at] = ((drawn @ agree) * drawn).sum(axis=1) / pairs
     draws = draws[~np.isnan(draws).any(axis=1)]  # a resample without such a pair says nothing
     ends = percentile_interval(
         draws if len(draws) else np.full((1, len(scores)), np.nan), resampling.level
     )
     low, high = np.asarray(ends.low), np.asarray(ends.high)
-    return ClosePairs(int(near.sum()), agree.mean(axis=1), low, high)
+    return ClosePairs(int(near.sum()) // 2, right, low, high)
 
 
-def _loss(scores: Array, outcomes: Array, k: int) -> Array:
-    """Regret [predictors, outcomes, ...] of models along the last axis."""
-    best = expected_pick(outcomes, outcomes, k)
-    return best - expected_pick(scores[:, None], outcomes[None], k)
+def times_drawn(n: int, how: Resampling) -> NDArray[np.intp]:
+    """How often each model is in each resample, [resamples, n].
 
-
-def _parts(rows: NDArray[np.intp], predictors: int) -> Iterator[NDArray[np.intp]]:
-    """Some resamples at a time, as many as the processor's cache takes."""
-    step = max(1, CHUNK // max(1, predictors * rows.shape[1]))
-    return (rows[start : start + step] for start in range(0, len(rows), step))
-
-
-def _resampled(n: int, how: Resampling) -> list[NDArray[np.intp]]:
-    """Rows of the resamples, [resamples, size] for each size: models, or families with all theirs.
-
-    Both are drawn with replacement.
+    Models, or families with all theirs, are drawn with replacement.
     """
     rng = np.random.default_rng([how.seed, RESAMPLE])
     if how.families is None:
-        return [rng.integers(n, size=(how.resamples, n))]
+        rows = rng.integers(n, size=(how.resamples, n))
+        return np.stack([np.bincount(row, minlength=n) for row in rows])
     names, member = np.unique(np.asarray(how.families), return_inverse=True)
-    members = [np.flatnonzero(member == at) for at in range(len(names))]
-    drawn = rng.integers(len(names), size=(how.resamples, len(names)))
-    of_size: dict[int, list[NDArray[np.intp]]] = {}
-    for row in drawn:
-        one = np.concatenate([members[at] for at in row])
-        of_size.setdefault(len(one), []).append(one)
-    return [np.stack(rows) for rows in of_size.values()]
+    rows = rng.integers(len(names), size=(how.resamples, len(names)))
+    return np.stack([np.bincount(row, minlength=len(names)) for row in rows])[:, member]
+
+
+def _loss(scores: Array, outcomes: Array, times: NDArray[np.intp], k: int) -> Array:
+    """Regret [resamples, predictors, outcomes] where each model is there some times."""
+    reached = _reach(times, k)
+    best = np.stack([_picked(one, one[None], times, reached)[:, 0] for one in outcomes], axis=1)
+    picked = [_picked(score, outcomes, times, reached) for score in scores]
+    return best[:, None] - np.stack(picked, axis=1)
+
+
+def _reach(times: NDArray[np.intp], k: int) -> Array:
+    """The probability that the first of k is among the first so many, [resamples, 0 to n]."""
+    sizes, of = np.unique(times.sum(axis=1), return_inverse=True)
+    found = np.ones((len(sizes), sizes[-1] + 1))
+    for row, size in zip(found, sizes.tolist(), strict=True):
+        row[: size + 1] = np.concatenate([[0], np.cumsum(first_of_subset(size, k))])
+    return found[of]
+
+
+def _picked(score: Array, outcomes: Array, times: NDArray[np.intp], reached: Array) -> Array:
+    """The mean outcome of the first by ``score``, [resamples, outcomes].
+
+    A model that was drawn twice ties with itself, and models that tie share their places.
+    """
+    order = np.argsort(-score, kind="stable")
+    ordered, count = score[order], times[:, order]
+    last = np.append(ordered[1:] != ordered[:-1], True)  # of those that tie
+    ends = np.cumsum(count, axis=1)[:, last]
+    chance = np.diff(np.take_along_axis(reached, ends, axis=1), axis=1, prepend=0.0)
+    if not last.all():
+        among = np.maximum(np.diff(ends, axis=1, prepend=0), 1)
+        chance = np.repeat(chance / among, np.diff(np.flatnonzero(last), prepend=-1), axis=1)
+        chance *= count
+    return chance @ outcomes[:, order].T

@@ -192,10 +192,7 @@ def _fill(
 def _regrets(score: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """What picking the first of k models by a score loses, as in the analysis ``regret``."""
     subsets = {k: column for k, column in REGRETS.items() if k is None or k < len(truth)}
-    return {
-        column: float(expected_regret(score, truth, k or len(truth)))
-        for k, column in subsets.items()
-    }
+    return {column: expected_regret(score, truth, k or len(truth)) for k, column in subsets.items()}
 
 
 def _reason(data: AnalysisData, name: str, outcome: str, keys: list[str]) -> str:
