@@ -8,7 +8,7 @@ probability ``C(n - 1 - r, k - 1) / C(n, k)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
