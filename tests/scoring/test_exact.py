@@ -123,6 +123,27 @@ def test_class_pairs_are_weighed_by_class_and_leave_out_one_patients(seed, patie
         assert exact.random.number() == len(both)
 
 
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.booleans())
+def test_few_classes_are_summed_up_and_give_what_the_list_of_pairs_gives(seed, patients):
+    rng = np.random.default_rng(seed)
+    n, outputs = rng.integers(15, 24), rng.integers(1, 4)
+    p = 3 + rng.normal(size=(n, outputs))
+    units = np.unique(rng.integers(0, 16, n), return_inverse=True)[1] if patients else np.arange(n)
+    classes = rng.integers(0, 2, units.max() + 1)[units]
+    every = (np.arange(n), np.arange(n))
+    exact = PoolPairs({"class": every, "random": every}, units, classes, PairDesign("class")).exact(
+        p, "class"
+    )
+    assert (exact.moments is None) == (len(np.unique(classes)) * (outputs + 2) > units.max() + 1)
+    weights = multinomial(rng, units.max() + 1)
+    weights[classes[np.unique(units, return_index=True)[1]] == 0, -1] = 0  # one class is left
+    within, total = exact.parts(weights)
+    for r in range(weights.shape[1]):
+        found = classes_by_loop(p, classes, units, weights[:, r], iid=False)
+        np.testing.assert_allclose((within[r], total[r]), found, rtol=1e-8)
+
+
 def test_images_of_a_fresh_pool_count_once_each():
     rng = np.random.default_rng(1)
     p, groups = grouped(rng)

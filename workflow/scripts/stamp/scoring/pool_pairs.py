@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from stamp.core.errors import UserError
 from stamp.data.pairs import class_codes, groups_are_classes
 from stamp.scoring.bootstrap import PairDistances
+from stamp.scoring.class_moments import ClassMoments
 from stamp.scoring.exact import Cells, ClassPairs, ExactPairs, Indices, ListedPairs, RandomPairs
 from stamp.scoring.stamp import Array, squared_distances
 
@@ -108,7 +109,8 @@ class PoolPairs:
             if not isinstance(shared, ClassPairs):
                 shared = ClassPairs.of(p[far], units[far], self.classes[far])
             random = RandomPairs.of(shared.cells, by_group=True, iid=iid)
-            return ExactPairs(len(known), semantic, random, shared)
+            moments = None if iid else ClassMoments.of(shared.cells)
+            return ExactPairs(len(known), semantic, random, shared, moments)
         cells = Cells.of(p[far], ends[far], units[far], self.groups[far])
         random = RandomPairs.of(cells, by_group=self.design.semantic == "class", iid=iid)
         return ExactPairs(len(known), semantic, random)

@@ -29,7 +29,10 @@ from stamp.core.warm_start import parent
 SCRIPTS = Path(__file__).resolve().parents[3]
 # What is imported for all scripts, and for some. A package too many costs its import once in a run,
 # one too few costs it in every job that needs it.
-ALL = ("snakemake.script", "snakemake.logging", "numpy", "polars", "safetensors.numpy", "tqdm")
+ALL = (
+    *("snakemake.script", "snakemake.logging", "numpy", "numpy.typing", "polars"),
+    *("safetensors.numpy", "tqdm", "difflib", "statistics"),
+)
 NETWORK = ("torch", "safetensors.torch", "stamp.models.torchvision_ops")
 TRAINING = (*NETWORK, "torch._dynamo")
 DRAWING = (
@@ -49,7 +52,12 @@ MORE = {
     **dict.fromkeys(("figure", "analysis_figure", "training_figure", "pair_distances"), DRAWING),
     **dict.fromkeys(("analysis", "correlate", "agreement_on_the_line"), ("scipy.special",)),
     **dict.fromkeys(("calibrate", "probe"), ("scipy.optimize",)),
-    "metrics": ("scipy.optimize", "sklearn.linear_model", "sklearn.pipeline"),
+    "metrics": (
+        "scipy.cluster.hierarchy",
+        "scipy.optimize",
+        "sklearn.linear_model",
+        "sklearn.pipeline",
+    ),
     **dict.fromkeys(("page", "index_page", "chart_library"), PAGE),
     "thumbnails": ("PIL.Image",),
 }
