@@ -54,16 +54,7 @@ def outcomes(
     those of sampling images, taken as independent between domains.
     """
     rows = evaluations.filter(pl.col("class").is_in(source_metric.AGGREGATES))
-    several = {
-        view: bool((part["domain"] != "all").any()) for (view,), part in rows.group_by("view")
-    }
-    names = [
-        outcome_name(view, domain, how.get(view, "whole"), several[view])
-        for view, domain in zip(rows["view"], rows["domain"], strict=True)
-    ]
-    named = rows.with_columns(outcome=pl.Series(names, dtype=pl.String)).filter(
-        pl.col("outcome").is_not_null()
-    )
+    named = with_outcomes(rows, how)
     tidy = _averaged(named, "outcome")
     complete = outcomes_of_mean(tidy, relabelled)
     whole = _averaged(tidy.filter(pl.col("outcome").is_in(complete))).with_columns(
@@ -87,6 +78,23 @@ def outcomes(
         for part in (tidy, beside.filter(pl.col("outcome") != SOURCE), whole)
     ]
     return pl.concat(parts)
+
+
+def with_outcomes(rows: pl.DataFrame, how: Mapping[str, str], *apart: str) -> pl.DataFrame:
+    """The rows that belong to an outcome, with its name.
+
+    Whether a target has several domains is told by all its rows, or by those that share the
+    columns ``apart``.
+    """
+    keys = rows.select(*apart, "view").rows()
+    parts = zip(keys, rows["domain"], strict=True)
+    several = {key for key, domain in parts if domain != "all"}
+    names = [
+        outcome_name(key[-1], domain, how.get(key[-1], "whole"), key in several)
+        for key, domain in zip(keys, rows["domain"], strict=True)
+    ]
+    named = rows.with_columns(outcome=pl.Series(names, dtype=pl.String))
+    return named.filter(pl.col("outcome").is_not_null())
 
 
 def _averaged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:

@@ -15,11 +15,11 @@ from stamp.report.analysis import AnalysisData
 from stamp.report.comparison import paired
 from stamp.report.outcomes import (
     MEAN,
-    outcomes,
     outcomes_of_mean,
     shown_outcomes,
     source_outcome,
     values,
+    with_outcomes,
 )
 from stamp.stats.on_the_line import accuracy_on_the_line
 
@@ -61,18 +61,25 @@ class MetricValues:
     @classmethod
     def of(cls, data: AnalysisData) -> Self:
         """Those of a study."""
-        relabelled = data.texts["relabelled"]
-        found = cls({}, {}, outcomes_of_mean(data.outcomes, relabelled))
-        for (name,), rows in data.metrics.group_by("metric", maintain_order=True):
-            own = rows.filter(pl.col("view").is_null())
-            if len(own):
-                found.of_model[str(name)] = dict(own.select("model", "value").iter_rows())
-                continue
-            kinds = [pl.lit("top1").alias("class"), pl.lit(None, pl.Float64).alias("se")]
-            by_outcome = found.estimates.setdefault(str(name), {})
-            tidy = outcomes(rows.with_columns(kinds), data.texts["outcomes"], relabelled)
-            for model, outcome, value in tidy.select("model", "outcome", "value").iter_rows():
-                by_outcome.setdefault(outcome, {})[model] = value
+        found = cls({}, {}, outcomes_of_mean(data.outcomes, data.texts["relabelled"]))
+        of_model = data.metrics.filter(pl.col("view").is_null().all().over("metric"))
+        for name, model, value in of_model.select("metric", "model", "value").iter_rows():
+            found.of_model.setdefault(name, {})[model] = value
+        of_targets = data.metrics.filter(
+            pl.col("view").is_not_null() & ~pl.col("metric").is_in(list(found.of_model))
+        )
+        means = (
+            with_outcomes(of_targets, data.texts["outcomes"], "metric")
+            .group_by("metric", "outcome", "model", maintain_order=True)
+            .agg(
+                pl.when(pl.col("value").is_null().any())
+                .then(None)
+                .otherwise(pl.col("value").mean())
+                .alias("value")
+            )
+        )
+        for name, outcome, model, value in means.iter_rows():
+            found.estimates.setdefault(name, {}).setdefault(outcome, {})[model] = value
         return found
 
     def names(self) -> list[str]:

@@ -355,7 +355,15 @@ def _entry(axes: Axes, entry: Entry, x: float, y: float) -> None:
 
 
 def save(figure: Figure, png: str | Path, pdf: str | Path) -> None:
-    """Write the figure as PNG and PDF, each whole, and with the same bytes for the same figure."""
+    """Write the figure as PNG and PDF, each whole, and with the same bytes for the same figure.
+
+    A PDF places each glyph itself. To cut the fonts' tables for the place of letters, which it
+    never reads, would take as long as to draw.
+    """
+    from fontTools.subset import Options
+
+    known = Options._drop_tables_default
+    Options._drop_tables_default = sorted({*known, "GDEF", "GPOS", "GSUB"})
     with look():
         with atomic_write(png) as part:
             figure.savefig(part, format="png", dpi=DPI, metadata={"Software": None})

@@ -12,7 +12,8 @@ does.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -98,73 +99,82 @@ def models(data: AnalysisData) -> pl.DataFrame:
     return analysis.frame(joined.rows(named=True), MODELS)
 
 
-def compared(
-    data: AnalysisData, metrics: MetricValues, which: str, outcome: str
-) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """The models that a filter keeps for one outcome: what each predictor says, what they reached.
+
+    Values of predictors are oriented; ``common`` are the models that all of ``shared`` have.
+    """
+
+    outcome: str
+    keys: list[str]
+    scores: dict[str, np.ndarray]
+    truth: np.ndarray
+    known: dict[str, np.ndarray]
+    shared: list[str]
+    common: np.ndarray | None
+
+    @classmethod
+    def of(cls, data: AnalysisData, metrics: MetricValues, which: str, outcome: str) -> Self:
+        board = analysis.kept(data, "declared" if which == MIXED else which, outcome)
+        keys = board["model"].to_list()
+        truth = values(data.outcomes, outcome, keys)
+        found = predictors(data, metrics, outcome, keys, board["score"].to_numpy())
+        known = {name: ~(np.isnan(score) | np.isnan(truth)) for name, score in found.items()}
+        least = SHARE * known[STAMP].sum()
+        shared = [name for name in found if known[name].any() and known[name].sum() >= least]
+        if which == MIXED:
+            shared = []
+        common = np.all([known[name] for name in shared], axis=0) if shared else None
+        scores = {name: DIRECTIONS[name] * score for name, score in found.items()}
+        return cls(outcome, keys, scores, truth, known, shared, common)
+
+
+def compared(data: AnalysisData, contest: Contest, which: str) -> list[dict[str, Any]]:
     """One row per predictor for one outcome: over a common set, or over its own models."""
-    board = analysis.kept(data, "declared" if which == MIXED else which, outcome)
-    keys = board["model"].to_list()
-    truth = values(data.outcomes, outcome, keys)
-    found = predictors(data, metrics, outcome, keys, board["score"].to_numpy())
-    known = {name: ~(np.isnan(score) | np.isnan(truth)) for name, score in found.items()}
-    least = SHARE * known[STAMP].sum()
-    shared = [name for name in found if known[name].any() and known[name].sum() >= least]
-    if which == MIXED:
-        shared = []
-    common = np.all([known[name] for name in shared], axis=0) if shared else None
-    rows = []
-    for name in found:
+    outcome, known, rows = contest.outcome, contest.known, []
+    for name in contest.scores:
         row: dict[str, Any] = {
             "models": which,
             "outcome": outcome,
             "title": target_title(outcome, data.texts),
         }
         row |= {**about(name), "direction": DIRECTIONS[name]}
-        members = common if common is not None and name in shared else known[name]
+        in_common = contest.common is not None and name in contest.shared
+        members = contest.common if in_common else known[name]
         if not known[name].any():
-            row["reason"] = _reason(data, name, outcome, keys)
+            row["reason"] = _reason(data, name, outcome, contest.keys)
         else:
-            row |= {"n": int(members.sum()), "common": name in shared}
-            if name not in shared and which != MIXED:
-                row["reason"] = f"{row['n']} of {len(keys)} models have it: no part in the average"
+            row |= {"n": int(members.sum()), "common": name in contest.shared}
+            if name not in contest.shared and which != MIXED:
+                few = f"{row['n']} of {len(contest.keys)} models have it"
+                row["reason"] = f"{few}: no part in the average"
         rows.append(row)
-    scores = {name: DIRECTIONS[name] * score for name, score in found.items()}
-    if common is not None:
-        _fill([row for row in rows if row.get("common")], scores, truth, common, data)
-        if which == "declared":
-            _add_partials(rows, scores, keys, common, data)
+    if contest.common is not None:
+        _fill([row for row in rows if row.get("common")], contest, contest.common, data)
     for row in rows:
         if row.get("common") is False:
-            _fill([row], scores, truth, known[row["predictor"]], data)
+            _fill([row], contest, known[row["predictor"]], data)
     return rows
 
 
-def _add_partials(
-    rows: list[dict[str, Any]],
-    scores: dict[str, np.ndarray],
-    keys: list[str],
-    members: np.ndarray,
-    data: AnalysisData,
-) -> None:
+def _add_partials(rows: list[dict[str, Any]], contest: Contest, data: AnalysisData) -> None:
     """Put what each common predictor adds to the source metric into its row."""
     own = [row for row in rows if row.get("common") and row["predictor"] not in CONTROLS]
-    there = [key for key, is_in in zip(keys, members, strict=True) if is_in]
-    tested = {row["predictor"]: scores[row["predictor"]][members] for row in own}
-    if own and len(there) >= FEWEST:
-        found = predictor_partials.predictor_partials(data, own[0]["outcome"], there, tested)
-        for row in own:
-            row |= found[row["predictor"]]
+    if contest.common is None or not own or contest.common.sum() < FEWEST:
+        return
+    there = [key for key, is_in in zip(contest.keys, contest.common, strict=True) if is_in]
+    tested = {row["predictor"]: contest.scores[row["predictor"]][contest.common] for row in own}
+    found = predictor_partials.predictor_partials(data, contest.outcome, there, tested)
+    for row in own:
+        row |= found[row["predictor"]]
 
 
 def _fill(
-    rows: list[dict[str, Any]],
-    scores: dict[str, np.ndarray],
-    truth: np.ndarray,
-    members: np.ndarray,
-    data: AnalysisData,
+    rows: list[dict[str, Any]], contest: Contest, members: np.ndarray, data: AnalysisData
 ) -> None:
     """Put the correlations over these members, and differences on the same ones, into the rows."""
-    n = int(members.sum())
+    n, scores, truth = int(members.sum()), contest.scores, contest.truth
     if n < FEWEST:
         for row in rows:
             row["reason"] = f"{n} models have it: at least {FEWEST} are needed"
@@ -264,11 +274,30 @@ def table(data: AnalysisData) -> pl.DataFrame:
         return analysis.nothing(TABLE, analysis.NO_TARGETS)
     metrics, every = MetricValues.of(data), list[dict[str, Any]]()
     for which in (*analysis.FILTERS, *((MIXED,) if data.options.get("mixed") else ())):
-        rows = [row for outcome in names for row in compared(data, metrics, which, outcome)]
-        for column in DIFFERENCES:
-            adjust(rows, column, column)
+        if which == "declared" and nobody_is_excluded(data, names):
+            rows = [{**row, "models": which} for row in every if row["outcome"] != AVERAGE]
+        else:
+            rows = [
+                row
+                for outcome in names
+                for row in compared(data, Contest.of(data, metrics, which, outcome), which)
+            ]
+            for column in DIFFERENCES:
+                adjust(rows, column, column)
+        if which == "declared":
+            for outcome in names:
+                own = [row for row in rows if row["outcome"] == outcome]
+                _add_partials(own, Contest.of(data, metrics, which, outcome), data)
         every += rows + _averages(rows, data.texts["relabelled"])
     return analysis.frame(every, TABLE)
+
+
+def nobody_is_excluded(data: AnalysisData, names: list[str]) -> bool:
+    """Whether the study's own rule keeps every model for all outcomes, with the same scores."""
+    return all(
+        analysis.kept(data, "declared", name).equals(analysis.kept(data, "all", name))
+        for name in names
+    )
 
 
 def sentence(table: pl.DataFrame) -> str:
