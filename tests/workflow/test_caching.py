@@ -237,3 +237,14 @@ def test_precomputed_logits_need_no_pixels_for_extra_outputs(project: Project) -
     assert planned["extra_outputs small_digits own"] == 1
     assert planned["target_embeddings small_digits own"] == 1
     assert not any(job.startswith(("pixels", "train")) for job in planned)
+
+
+def test_what_makes_planning_faster_changes_no_plan(project: Project) -> None:
+    faster = project.run("-n", "--forceall")
+    conda = project.run("-n", "--forceall", "--software-deployment-method", "conda")
+    assert "conda" in conda.text and conda.code  # is looked for where it is asked for: none is here
+    speed = project.folder / "workflow" / "scripts" / "stamp" / "core" / "snakemake_speed.py"
+    speed.write_text("def plan_faster(): pass\n\n\ndef start_without_limit(workflow): pass\n")
+    plain = project.run("-n", "--forceall")
+    assert (plain.code, faster.code) == (0, 0)
+    assert faster.jobs == plain.jobs and len(plain.jobs) > 50
