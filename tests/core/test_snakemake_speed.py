@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import snakemake.workflow  # noqa: F401  # what runs every Snakefile is there by then
 from snakemake import common, sourcecache
 from snakemake.resources import Resource
 

@@ -140,8 +140,9 @@ def compared(data: AnalysisData, contest: Contest, which: str) -> list[dict[str,
             "title": target_title(outcome, data.texts),
         }
         row |= {**about(name), "direction": DIRECTIONS[name]}
-        in_common = contest.common is not None and name in contest.shared
-        members = contest.common if in_common else known[name]
+        members = known[name]
+        if contest.common is not None and name in contest.shared:
+            members = contest.common
         if not known[name].any():
             row["reason"] = _reason(data, name, outcome, contest.keys)
         else:
