@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import snakemake.workflow  # noqa: F401  # what runs every Snakefile is there by then
+import snakemake.api  # noqa: F401  # what runs every Snakefile: the others import each other
 from snakemake import common, sourcecache
 from snakemake.resources import Resource
 
