@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest --durations=10
 RUN := envs/requirements.txt
 TEST := $(RUN) envs/requirements-extra.txt envs/requirements-slurm.txt envs/requirements-test.txt
 
-.PHONY: help setup run test test-slurm unit lint bench seeds large evidence audit report rulegraph environment clean
+.PHONY: help setup run test all-tests test-slurm unit lint style types bench seeds large evidence audit report rulegraph environment clean
 
 help:
 	@echo "make run     set up, and run both embedded studies (some minutes on two cores)"
@@ -32,10 +32,13 @@ run:
 setup:
 	@envs/install $(TEST)
 
-# A file's tests stay on one worker, so that its fixtures are made once. One of the workers begins
-# with Slurm's, which wait most of the time.
-test: lint
-	$(PYTEST) tests -n 3 --dist loadfile --no-loadscope-reorder
+# Types are checked while the tests begin. A file's tests stay on one worker, so that its fixtures
+# are made once. One of the workers begins with Slurm's, which wait most of the time.
+test: style
+	@$(MAKE) --no-print-directory -j 2 types all-tests
+
+all-tests: setup
+	$(PYTEST) tests -n 4 --dist loadfile --no-loadscope-reorder
 
 test-slurm: setup
 	@envs/slurm
@@ -44,13 +47,17 @@ test-slurm: setup
 unit: setup
 	$(PYTEST) tests --ignore tests/workflow --ignore tests/end_to_end --ignore tests/slurm -n 2
 
-lint: setup
+lint: style types
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
-	$(BIN)/mypy
 	PYTHONPATH=workflow/scripts $(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/snakemake --lint --config "studies=[phantom,digits]"
+
+types: setup
+	$(BIN)/mypy
 
 bench:
 	@envs/install $(RUN)

@@ -81,7 +81,7 @@ STUDIES = {
     "medical": lambda: like("medical", 0),
     "natural": lambda: like("natural", 2),
     "awkward": awkward,
-    "many": lambda: changed(60, 9),
+    "many": lambda: changed(60, 5),
     "two": lambda: changed(2, 2),
     "excluded": lambda: changed(
         6, 2, excluded="a rule", excluded_temperature="a rule", excluded_chance="a rule"
