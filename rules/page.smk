@@ -3,37 +3,6 @@
 from importlib.metadata import version
 
 
-rule pair_examples:
-    """The pairs behind one model's score: those that add most to SV, typical ones, all distances.
-
-    Beside them the metadata of the logits, for the model's card: the page then reads no logits,
-    which Snakemake would read whole for their checksums.
-    """
-    input:
-        view=rules.source_view.output[0],
-        pairs=rules.pairs.output[0],
-        logits=f"{RESULTS}/{{study}}/logits/source/{{model}}.safetensors",
-        calibration=rules.calibrate.output[0],
-    output:
-        f"{RESULTS}/{{study}}/pair_examples/{{model}}.json",
-    log:
-        f"{RESULTS}/{{study}}/logs/pair_examples/{{model}}.log",
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=memory(2000),
-        runtime=minutes(15),
-    params:
-        task=of_study("task"),
-        classes=of_study("classes"),
-        semantic=of_study("pairs", "semantic"),
-        number=of_study("pairs", "n_pairs"),
-        scale=of_study("calibration", "scale"),
-        code=code_of("pair_examples.py"),
-    script:
-        "../workflow/scripts/pair_examples.py"
-
-
 rule thumbnails:
     """Small copies of the images of those pairs, for studies whose page may hold images."""
     input:

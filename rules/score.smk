@@ -2,7 +2,11 @@
 
 
 rule score:
-    """STAMP of one model with its parts, its interval and its health flags."""
+    """STAMP of one model with its parts, its interval and its health flags, and the pairs behind it.
+
+    Beside the pairs stands the metadata of the logits, for the model's card: the page then reads no
+    logits, which Snakemake would read whole for their checksums.
+    """
     input:
         view=rules.source_view.output[0],
         pairs=rules.pairs.output[0],
@@ -12,6 +16,7 @@ rule score:
         scores=f"{RESULTS}/{{study}}/scores/{{model}}.parquet",
         n_pairs=f"{RESULTS}/{{study}}/scores/{{model}}.n_pairs.parquet",
         draws=f"{RESULTS}/{{study}}/scores/{{model}}.draws.safetensors",
+        examples=f"{RESULTS}/{{study}}/pair_examples/{{model}}.json",
     log:
         f"{RESULTS}/{{study}}/logs/score/{{model}}.log",
     conda:

@@ -120,7 +120,7 @@ def study() -> dict[str, Any]:
     document["preprocessing"]["size"] = SIZE
     document["pairs"] |= {"max_pairs": 60, "n_pairs": 50, "also": {"labeled": 10, "changed": 10}}
     document["calibration"]["n_images"] = 20
-    document["extra_outputs"] = {"images": 24}
+    document["extra_outputs"] = {"images": 12}
     document["stress"]["images"] = 24
     document["zoo"] = ["mini"]
     document["statistics"] = {

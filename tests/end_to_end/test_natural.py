@@ -105,8 +105,8 @@ def study() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "config/studies/natural.yaml").read_text())
     document["pairs"] |= {"max_pairs": 60, "n_pairs": 50, "n_pairs_sweep": [20, 40, 60]}
     document["calibration"]["n_images"] = 24
-    document["extra_outputs"] = {"images": 24}
-    document["stress"]["images"] = 24
+    document["extra_outputs"] = {"images": 12}
+    document["stress"]["images"] = 12
     document["zoo"] = ["mini"]
     document["statistics"] = {"permutations": 200, "resamples": 200}
     return document

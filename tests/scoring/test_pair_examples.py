@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from stamp.inference.outputs import Outputs
-from stamp.scoring.pair_examples import LARGEST, PairExampleSettings, pair_examples, top_share
+from stamp.scoring.pair_examples import LARGEST, pair_examples, top_share
+from stamp.scoring.score import ScoreSettings
 
 CLASSES = ["cat", "dog", "eel", "fox", "gnu"]
 TASKS = ["multiclass", "multilabel"]
@@ -37,6 +38,10 @@ def drawn(images: int = 40) -> pl.DataFrame:
     return pl.concat(parts)
 
 
+def how(task: str, classes: list[str], semantic: str, number: int, scale: bool) -> ScoreSettings:
+    return ScoreSettings(task, classes, semantic, "iid", number, scale, 10, 0.95, 0)
+
+
 def softened(logits: np.ndarray, task: str, temperature: float) -> np.ndarray:
     z = logits / temperature
     return 1 / (1 + np.exp(-z)) if task == "multilabel" else (np.exp(z).T / np.exp(z).sum(1)).T
@@ -46,9 +51,7 @@ def softened(logits: np.ndarray, task: str, temperature: float) -> np.ndarray:
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_largest_pairs_and_their_shares_are_those_of_a_loop(task: str, scale: bool) -> None:
     pool, pairs, number = outputs(task), drawn(), 50
-    found = pair_examples(
-        pool, pairs, PairExampleSettings(task, CLASSES, "class", number, scale), 2.0
-    )
+    found = pair_examples(pool, pairs, how(task, CLASSES, "class", number, scale), 2.0)
     p = softened(pool.logits, task, 2.0 if scale else 1.0)
     chosen = pairs.filter(pl.col("kind") == "class").head(number)
     squared = [
@@ -76,7 +79,7 @@ def test_the_part_of_the_largest_pairs_is_of_the_whole_sum() -> None:
 
 
 def test_each_histogram_holds_every_pair_once() -> None:
-    settings = PairExampleSettings("multiclass", CLASSES, "class", 60, False)
+    settings = how("multiclass", CLASSES, "class", 60, False)
     far = pair_examples(outputs("multiclass"), drawn(), settings, 1.0)["distances"]
     assert sum(far["semantic"]) == pytest.approx(1, abs=1e-3)
     assert sum(far["random"]) == pytest.approx(1, abs=1e-3)
@@ -87,7 +90,7 @@ def test_each_histogram_holds_every_pair_once() -> None:
 def test_labels_are_named_and_unknown_ones_are_none() -> None:
     pool = outputs("multilabel")
     empty = {name: pl.lit(None, dtype=pl.Int8) for name in CLASSES}
-    settings = PairExampleSettings("multilabel", CLASSES, "class", 60, False)
+    settings = how("multilabel", CLASSES, "class", 60, False)
     known = pair_examples(pool, drawn(), settings, 1.0)["largest"][0]
     row = pool.rows.row(int(known["images"][0][1:]), named=True)
     assert known["labels"][0] == [name for name in CLASSES if row[name] == 1]
@@ -98,7 +101,7 @@ def test_labels_are_named_and_unknown_ones_are_none() -> None:
 def test_a_class_without_an_output_takes_no_part() -> None:
     pool = outputs("multilabel")
     pool.logits[:, 2] = np.nan
-    settings = PairExampleSettings("multilabel", CLASSES, "class", 60, False)
+    settings = how("multilabel", CLASSES, "class", 60, False)
     found = pair_examples(pool, drawn(), settings, 1.0)
     assert not [o for one in found["largest"] for o in one["outputs"] if o["class"] == "eel"]
 
@@ -106,7 +109,5 @@ def test_a_class_without_an_output_takes_no_part() -> None:
 def test_a_constant_model_has_pairs_but_no_share() -> None:
     pool = outputs("multiclass")
     pool.logits[:] = 1.0
-    found = pair_examples(
-        pool, drawn(), PairExampleSettings("multiclass", CLASSES, "class", 60, False), 1.0
-    )
+    found = pair_examples(pool, drawn(), how("multiclass", CLASSES, "class", 60, False), 1.0)
     assert found["top_share"] is None and found["largest"][0]["share"] == 0

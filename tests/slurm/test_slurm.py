@@ -48,7 +48,7 @@ def assert_ends_well(project: Submitting, run: subprocess.Popen[str]) -> None:
 
 
 def group_of(name: str) -> str:
-    return f"model_{STUDY}_{name}_calibrate_class_matched_score_evaluate_pair_examples_score"
+    return f"model_{STUDY}_{name}_calibrate_class_matched_score_evaluate_score"
 
 
 def test_a_study_through_sbatch_has_the_numbers_of_a_local_run(
@@ -101,7 +101,7 @@ def test_a_cancelled_group_is_retried_with_more_memory_and_the_study_completes(
 ) -> None:
     before = len(cluster.jobs())
     run = start(project, "--forcerun", f"results/{STUDY}/calibration/linear.json")
-    what = f"model_{STUDY}_linear_calibrate_class_matched_score_pair_examples_score"
+    what = f"model_{STUDY}_linear_calibrate_class_matched_score_score"
     ask("scancel", cluster.running(what).id)
     assert_ends_well(project, run)
     group = [job for job in cluster.jobs()[before:] if job.what == what]

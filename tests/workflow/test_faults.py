@@ -76,7 +76,7 @@ def faults_of(done: FaultyProject) -> list[Fault]:
         half("precomputed_predictions", f"{study}predictions/stream/given.safetensors"),
         half("score", f"{study}scores/tuned.parquet"),
         half("class_matched_score", f"{study}class_matched_scores/away/tuned.parquet"),
-        half("pair_examples", f"{study}pair_examples/tuned.json"),
+        half("score", f"{study}pair_examples/tuned.json"),
         half("thumbnails", f"{study}thumbnails.parquet"),
         half("model_profile", f"{study}profiles/robustness/tuned.parquet"),
         # the first kind of extra output, then a kind after it
@@ -206,7 +206,10 @@ STAGES = [
         "find_dataset": ["datasets/away/index.parquet"],
         "train": ["trained/linear.safetensors", "trained/linear.json"],
         "logits": ["logits/source/probe.safetensors"],
-        "score": [f"scores/tuned.{end}" for end in ("parquet", "n_pairs.parquet")],
+        "score": [
+            *(f"scores/tuned.{end}" for end in ("parquet", "n_pairs.parquet")),
+            *("scores/tuned.draws.safetensors", "pair_examples/tuned.json"),
+        ],
         "extra_outputs": ["extra_outputs/tuned.json", "extra_outputs/flip/tuned.json"],
         "stress_tests": ["stress_tests/tuned.json", "stress_tests/blur/tuned.json"],
         "evaluate": ["evaluations/source/tuned.parquet"],

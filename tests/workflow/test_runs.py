@@ -57,7 +57,7 @@ def test_a_run_killed_in_the_middle_of_an_extraction_resumes(
     finished: Project, tmp_path: Path
 ) -> None:
     """SIGKILL to the whole run while a logits file is half written, then the same command again."""
-    slow = model("resnet50", "Slow", backbone="random", preprocessing={"size": 96}, fraction=0.1)
+    slow = model("resnet18", "Slow", backbone="random", preprocessing={"size": 96}, fraction=0.1)
     project, whole = (finished.copy(tmp_path / name) for name in ("killed", "whole"))
     for each in (project, whole):
         each.edit("zoo/small_phantom.yaml", lambda zoo: zoo.update(slow=slow))

@@ -15,28 +15,13 @@ import polars as pl
 
 from stamp.inference.outputs import Outputs, present
 from stamp.scoring.pool_pairs import pair_rows
+from stamp.scoring.score import ScoreSettings
 from stamp.scoring.stamp import Array, probabilities, squared_distances
 
 LARGEST, TYPICAL = 6, 3  # pairs that are shown of each kind
 CLASSES = 4  # outputs that are shown of a pair
 BINS = 24
 TOP = 0.05  # the share of pairs whose part of SV is told
-
-
-@dataclass(frozen=True, slots=True)
-class PairExampleSettings:
-    """Which pairs a study scores by, over which classes, and at which temperature."""
-
-    task: str
-    classes: Sequence[str]
-    semantic: str
-    number: int
-    scale: bool
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> PairExampleSettings:
-        """The settings among the ``params`` of a rule."""
-        return cls(**{name: params[name] for name in cls.__dataclass_fields__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +37,11 @@ class SemanticPairs:
 
 
 def pair_examples(
-    pool: Outputs, pairs: pl.DataFrame, settings: PairExampleSettings, fitted: float
+    pool: Outputs, pairs: pl.DataFrame, settings: ScoreSettings, fitted: float
 ) -> dict[str, Any]:
     """A record of the largest and of typical semantic pairs, and of how far all pairs lie apart."""
     there = np.flatnonzero(present(pool.logits)).tolist()
-    temperature = fitted if settings.scale else 1.0
-    p = probabilities(pool.logits[:, there], settings.task, temperature)
+    p = probabilities(pool.logits[:, there], settings.task, settings.temperature(fitted))
     named = [settings.classes[place] for place in there]
     (a, b), far = (
         pair_rows(pairs.filter(pl.col("kind") == kind).head(settings.number), pool.rows["image"])
@@ -102,7 +86,7 @@ def histogram(near: Array, far: Array, bins: int) -> dict[str, list[float]]:
     return {"edges": [round(float(x), 5) for x in edges], "semantic": semantic, "random": random}
 
 
-def truth(row: Mapping[str, Any], settings: PairExampleSettings) -> list[str] | None:
+def truth(row: Mapping[str, Any], settings: ScoreSettings) -> list[str] | None:
     """The classes that an image is labeled with; None where nobody labeled it."""
     if settings.task == "multiclass":
         label = row.get("label")
@@ -113,7 +97,7 @@ def truth(row: Mapping[str, Any], settings: PairExampleSettings) -> list[str] | 
     return [name for name, value in labels.items() if value == 1]
 
 
-def one_pair(pairs: SemanticPairs, i: int, settings: PairExampleSettings) -> dict[str, Any]:
+def one_pair(pairs: SemanticPairs, i: int, settings: ScoreSettings) -> dict[str, Any]:
     """A pair: its images, their labels, how far apart, and the outputs that moved most."""
     a, b, p = int(pairs.a[i]), int(pairs.b[i]), pairs.p
     moved = (p[a] - p[b]) ** 2

@@ -41,7 +41,6 @@ STAGES = (
     "metrics",
     "model_profile",
     "evaluate",
-    "pair_examples",
     "collect",
     "agreement_on_the_line",
     "correlate",
