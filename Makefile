@@ -38,7 +38,7 @@ test: style
 	@$(MAKE) --no-print-directory -j 2 types all-tests
 
 all-tests: setup
-	$(PYTEST) tests -n 4 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) tests -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slurm: setup
 	@envs/slurm
