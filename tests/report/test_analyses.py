@@ -73,7 +73,7 @@ def rho(data: AnalysisData, models: list[str], truth: dict[str, float]) -> float
 
 def pool_and_pairs() -> tuple[Outputs, pl.DataFrame]:
     rng = np.random.default_rng(5)
-    logits = 2 * np.repeat(rng.normal(size=(10, 4)), 12, axis=0) + rng.normal(size=(120, 4))
+    logits = 2 * np.repeat(rng.normal(size=(10, 10)), 12, axis=0) + rng.normal(size=(120, 10))
     images = [f"i{k}" for k in range(120)]
     groups = [k // 12 for k in range(120)]
     rows = pl.DataFrame(
@@ -86,7 +86,8 @@ def pool_and_pairs() -> tuple[Outputs, pl.DataFrame]:
     return Outputs(rows, logits, 7), pl.DataFrame(table, schema=["a", "b", "kind"], orient="row")
 
 
-DESIGN = ScoreSettings("multiclass", list("abcd"), "class", "different_group", 50, True, 60, 0.9, 2)
+CLASSES = list("abcdefghij")
+DESIGN = ScoreSettings("multiclass", CLASSES, "class", "different_group", 50, True, 60, 0.9, 2)
 
 
 def test_fewer_pairs_are_scored_on_the_first_pairs_and_the_same_outputs() -> None:
@@ -130,7 +131,8 @@ def test_the_score_script_writes_the_counts_beside_and_leaves_its_own_table_alon
     tables = {}
     for numbers in ([], [20, 80]):
         output = {
-            name: tmp_path / f"{name}{len(numbers)}" for name in ("scores", "n_pairs", "draws")
+            name: tmp_path / f"{name}{len(numbers)}"
+            for name in ("scores", "n_pairs", "draws", "examples")
         }
         job = SimpleNamespace(
             params=Params(**settings, n_pairs_sweep=numbers, leaks=False),
