@@ -85,6 +85,20 @@ def test_the_mixed_layout_gives_every_predictor_over_its_own_models() -> None:
     assert one(table, models="mixed", outcome="average", predictor="mc_dropout")["n"] == 6
 
 
+def test_where_no_model_is_excluded_both_filters_have_what_each_would_have_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = rare(study(options={"mixed": True}), MODELS[:6])
+    whole = {"excluded": pl.lit(None, pl.String), "degenerate": False, "stamp": pl.col("raw")}
+    data = dataclasses.replace(data, scores=data.scores.with_columns(**whole))
+    names = outcomes.shown_outcomes(data.outcomes)
+    assert baselines.nobody_is_excluded(data, names)
+    assert not baselines.nobody_is_excluded(study(), names)
+    once = baselines.table(data)
+    monkeypatch.setattr(baselines, "nobody_is_excluded", lambda data, names: False)
+    assert once.equals(baselines.table(data))
+
+
 def test_accuracy_on_the_line_predicts_each_model_from_the_others() -> None:
     data = study()
     row = one(baselines.table(data), models="all", outcome="far", predictor="on_the_line")
