@@ -1,4 +1,4 @@
-"""STAMP of one model: every kind of pair, with the draws that the ranking needs and examples."""
+"""STAMP of one model for every kind of pair, its bootstrap draws, and examples of its pairs."""
 
 import numpy as np
 

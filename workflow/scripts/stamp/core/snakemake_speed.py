@@ -15,9 +15,9 @@ def plan_faster() -> None:
     """Spare work that Snakemake does anew for every job while it plans.
 
     A plan makes millions of objects and drops hardly any, so the garbage collector looks for waste
-    less often, and not at all once Python ends. Found out once is: which arguments a function
-    takes, how the path of a script is taken apart, which rules make a file that many jobs read, and
-    that the script of a rule can be read. Environments of conda are looked for where they are used.
+    less often, and not at all once Python ends. Four things are found out once: which arguments a
+    function takes, what the path of a script means, which rules make a file that many jobs read,
+    and whether a rule's script can be read. Conda's environments are looked for in runs with conda.
     """
     from snakemake import common, dag, output_index, rules, sourcecache
 

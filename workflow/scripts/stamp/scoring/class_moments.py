@@ -23,11 +23,11 @@ class ClassMoments:
 
     unit: list[Indices]  # of the cells of each class
     once: list[Array]  # N, Q and S of each cell, [2 + outputs, cells]
-    squared: list[Array]  # what pairs within a unit take off them, and of the squared distances
+    squared: list[Array]  # the same times n_k, and the squared distances within each cell
 
     @classmethod
     def of(cls, cells: Cells) -> ClassMoments | None:
-        """The moments; None where units have several classes, or where the sums are no fewer."""
+        """The moments; None where a unit has several classes, or where they would save no sums."""
         codes = np.unique(cells.group)
         outputs = cells.sums.shape[1]
         if len(codes) * (outputs + 2) > len(cells.unit) or not cells.one_per_unit:

@@ -357,8 +357,8 @@ def _entry(axes: Axes, entry: Entry, x: float, y: float) -> None:
 def save(figure: Figure, png: str | Path, pdf: str | Path) -> None:
     """Write the figure as PNG and PDF, each whole, and with the same bytes for the same figure.
 
-    A PDF places each glyph itself. To cut the fonts' tables for the place of letters, which it
-    never reads, would take as long as to draw.
+    Fonts in the PDF come without the tables that shape text: a PDF places each glyph itself, and
+    cutting those tables to size takes about as long as drawing.
     """
     from fontTools.subset import Options
 
